@@ -1,0 +1,38 @@
+// JSON documents with their key order kept. Wraps nlohmann::ordered_json; parsing never throws, has a depth and a size limit, and
+// reports where it failed. Integers outside 64 bits and non-finite floats are errors of the caller's choosing (see JsonLimits).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace espalier {
+
+using Json = nlohmann::ordered_json;
+
+struct JsonLimits {
+  size_t max_bytes = size_t{256} << 20;
+  int max_depth = 128;
+};
+
+// Parses one whole document (UTF-8, no trailing text, no comments, duplicate keys: last wins in place of the first).
+// `name` names the source in the error: "config.json: not valid JSON at byte 17: ...".
+Result<Json> parse_json(std::string_view text, std::string_view name, const JsonLimits& limits = {});
+// Reads and parses a file.
+Result<Json> load_json(const std::string& path, const JsonLimits& limits = {});
+
+// Compact text: separators "," and ":"; non-ASCII raw; invalid UTF-8 replaced by U+FFFD; floats by shortest round trip with at
+// least one of ".", "e" (1.0 stays 1.0). Never throws.
+std::string dump_json(const Json& value);
+
+// Typed look-ups for configuration files: the error names `where.key`, what was expected and what was found.
+Result<int64_t> json_int(const Json& object, std::string_view key, std::string_view where);
+Result<double> json_number(const Json& object, std::string_view key, std::string_view where);
+Result<bool> json_bool(const Json& object, std::string_view key, std::string_view where);
+Result<std::string> json_string(const Json& object, std::string_view key, std::string_view where);
+
+}  // namespace espalier

@@ -1,0 +1,39 @@
+#include "base/log.h"
+
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <cstdlib>
+#include <string>
+
+namespace espalier {
+namespace {
+
+spdlog::level::level_enum to_spdlog(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug: return spdlog::level::debug;
+    case LogLevel::kInfo: return spdlog::level::info;
+    case LogLevel::kWarn: return spdlog::level::warn;
+    case LogLevel::kError: return spdlog::level::err;
+  }
+  return spdlog::level::info;
+}
+
+spdlog::logger& logger() {
+  static const auto instance = [] {
+    auto created = spdlog::stderr_color_mt("espalier");
+    created->set_pattern("%^%l%$: %v");
+    const char* wanted = std::getenv("ESPALIER_LOG");
+    created->set_level(wanted ? spdlog::level::from_str(wanted) : spdlog::level::info);
+    return created;
+  }();
+  return *instance;
+}
+
+}  // namespace
+
+void set_log_level(LogLevel level) { logger().set_level(to_spdlog(level)); }
+bool log_enabled(LogLevel level) { return logger().should_log(to_spdlog(level)); }
+void log_line(LogLevel level, std::string_view text) { logger().log(to_spdlog(level), spdlog::string_view_t(text.data(), text.size())); }
+
+}  // namespace espalier
