@@ -1,0 +1,41 @@
+# Every target sets itself up (tools/setup.sh); CMake and Ninja do the building. Start with `make demo`.
+MODEL ?= models/espalier-nano
+SESSION ?= examples/agent_session.jsonl
+PREFIX ?= /usr/local
+
+.PHONY: all demo test acceptance bench format install clean
+
+all:
+	tools/setup.sh
+	cmake --preset release >/dev/null
+	cmake --build --preset release
+
+# A short agent session on the small default model: streamed text, and for each turn the hot prompt tokens, time to first token and speed.
+demo:
+	tools/setup.sh
+	cmake --preset release >/dev/null
+	cmake --build --preset release --target espalier_cli
+	build/release/espalier replay --data $(SESSION) --model $(MODEL) --show-text
+
+# Correctness, under 30 minutes from nothing on two cores. ESPALIER_TEST_STAGES="tools release" picks stages.
+test:
+	tools/setup.sh
+	tools/test.sh
+
+# The long runs: whole workloads, other architectures, libFuzzer.
+acceptance:
+	tools/setup.sh --acceptance
+	tools/acceptance.sh
+
+bench: all
+	tools/bench.sh
+
+format:
+	tools/setup.sh --format
+	git ls-files '*.cc' '*.h' | xargs clang-format -i
+
+install: all
+	cmake --install build/release --prefix $(PREFIX)
+
+clean:
+	rm -rf build
