@@ -3,11 +3,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
 
-#include "base/result.h"
+#include "base/format.h"
 
 namespace espalier {
 namespace {
@@ -16,9 +17,7 @@ constexpr size_t kAlignment = 64;
 constexpr size_t kMapFrom = size_t{1} << 20;  // buffers of at least this size are mapped
 
 void* map_zeroed(size_t bytes, int extra_flags) {
-  void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | extra_flags, -1, 0);
-  ESPALIER_CHECK(data != MAP_FAILED && "out of memory");
-  return data;
+  return ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | extra_flags, -1, 0);
 }
 
 }  // namespace
@@ -27,6 +26,7 @@ AlignedBuffer::AlignedBuffer(size_t bytes) : size_(bytes) {
   if (bytes == 0) return;
   if (bytes >= kMapFrom) {
     data_ = map_zeroed(bytes, 0);
+    ESPALIER_CHECK(data_ != MAP_FAILED && "out of memory");
     ::madvise(data_, bytes, MADV_HUGEPAGE);
     return;
   }
@@ -52,8 +52,14 @@ AlignedBuffer::~AlignedBuffer() {
   }
 }
 
-ReservedRange::ReservedRange(size_t bytes) : size_(bytes) {
-  if (bytes != 0) data_ = static_cast<std::byte*>(map_zeroed(bytes, MAP_NORESERVE));
+Result<ReservedRange> ReservedRange::reserve(size_t bytes) {
+  ReservedRange range;
+  if (bytes == 0) return range;
+  void* data = map_zeroed(bytes, MAP_NORESERVE);
+  if (data == MAP_FAILED) return make_error(ErrorCode::kResourceExhausted, "cannot reserve {} bytes of address space: {}", bytes, std::strerror(errno));
+  range.data_ = static_cast<std::byte*>(data);
+  range.size_ = bytes;
+  return range;
 }
 
 ReservedRange::ReservedRange(ReservedRange&& other) noexcept : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 
+#include "base/result.h"
+
 namespace espalier {
 
 class AlignedBuffer {
@@ -28,7 +30,7 @@ class AlignedBuffer {
 class ReservedRange {
  public:
   ReservedRange() = default;
-  explicit ReservedRange(size_t bytes);
+  static Result<ReservedRange> reserve(size_t bytes);  // kResourceExhausted when the system has no such range
   ReservedRange(ReservedRange&& other) noexcept;
   ReservedRange& operator=(ReservedRange&& other) noexcept;
   ReservedRange(const ReservedRange&) = delete;
