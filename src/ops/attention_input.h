@@ -17,7 +17,8 @@ struct RotaryParams {
 
 // For each row r: query head h is q_gate[r, h, 0, :], its output gate q_gate[r, h, 1, :] (left for AttentionArgs).
 //   q = rotate(znorm(q head, q_norm)), k = rotate(znorm(k head, k_norm)); v as it is.
-//   rotate: angle_i = position * theta^(-2 i / rotary_dim), FP32; x'_i = x_i cos - x_{i+R/2} sin, x'_{i+R/2} = x_{i+R/2} cos + x_i sin;
+//   rotate: angle_i = position * (1 / theta^(2 i / rotary_dim)), FP32, power and reciprocal each rounded (at long positions one ulp of
+//   the frequency shows); x'_i = x_i cos - x_{i+R/2} sin, x'_{i+R/2} = x_{i+R/2} cos + x_i sin;
 //   frequency i turns by the height stream if i % 3 == 1 and i < 3 * section[1], by the width stream if i % 3 == 2 and
 //   i < 3 * section[2], else by the temporal stream.
 // q is written in activation dtype; k and v are rounded to the KV dtype and written to slot kv_slot[r] of the row's sequence.
