@@ -18,7 +18,7 @@ struct SamplingParams {
   double presence_penalty = 0.0;    // subtracted once from the logit of every token already generated
   double frequency_penalty = 0.0;   // subtracted as often as the token was generated
   double repetition_penalty = 1.0;  // of tokens in prompt or reply: positive logits are divided by it, negative ones multiplied
-  std::vector<std::pair<TokenId, float>> logit_bias;  // added to the logit
+  std::vector<std::pair<TokenId, float>> logit_bias = {};  // added to the logit
   uint64_t seed = 0;
   int32_t top_logprobs = -1;        // -1: none; otherwise the chosen token's and this many best tokens' log-probabilities
 
