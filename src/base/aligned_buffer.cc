@@ -75,10 +75,10 @@ ReservedRange::~ReservedRange() {
 }
 
 void ReservedRange::discard(size_t offset, size_t length) const {
+  ESPALIER_CHECK(offset <= size_ && length <= size_ - offset);
   const size_t page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
   const size_t begin = (offset + page - 1) / page * page;
   const size_t end = (offset + length) / page * page;
-  ESPALIER_CHECK(offset + length <= size_);
   if (begin < end) ::madvise(data_ + begin, end - begin, MADV_DONTNEED);
 }
 

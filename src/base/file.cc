@@ -32,7 +32,10 @@ Error system_error(const std::string& path, const char* what) {
   return make_error(number == ENOENT || number == ENOTDIR ? ErrorCode::kNotFound : ErrorCode::kIo, "{}: {}: {}", path, what, std::strerror(number));
 }
 
-// Opens a regular file and says how long it is.
+// Opening for reading does not wait for a writer where the path turns out to be a pipe.
+FileDescriptor open_to_read(const std::string& path) { return FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)); }
+
+// How long a file just opened is; only regular files are read.
 Result<size_t> regular_file_size(const FileDescriptor& file, const std::string& path) {
   if (file.get() < 0) return system_error(path, "cannot open");
   struct stat info {};
@@ -55,19 +58,20 @@ Status write_all(const FileDescriptor& file, std::string_view bytes, const std::
 }  // namespace
 
 Result<std::string> read_file(const std::string& path, size_t max_bytes) {
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const FileDescriptor file = open_to_read(path);
   ESPALIER_ASSIGN(const size_t size, regular_file_size(file, path));
   if (size > max_bytes) return make_error(ErrorCode::kResourceExhausted, "{}: {} bytes exceed the limit of {}", path, size, max_bytes);
-  std::string text(size, '\0');
-  size_t done = 0;
-  while (done < size) {
-    const ssize_t got = ::read(file.get(), text.data() + done, size - done);
+  std::string text;
+  char block[1 << 16];
+  text.reserve(size);
+  while (true) {  // to the end rather than `size` bytes: files of /proc and /sys do not say how long they are
+    const ssize_t got = ::read(file.get(), block, sizeof block);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return system_error(path, "cannot read");
-    if (got == 0) return make_error(ErrorCode::kIo, "{}: shrank while being read", path);
-    done += static_cast<size_t>(got);
+    if (got == 0) return text;
+    text.append(block, static_cast<size_t>(got));
+    if (text.size() > max_bytes) return make_error(ErrorCode::kResourceExhausted, "{}: more than the limit of {} bytes", path, max_bytes);
   }
-  return text;
 }
 
 Status write_file_atomic(const std::string& path, std::string_view bytes) {
@@ -90,7 +94,7 @@ Status write_file_atomic(const std::string& path, std::string_view bytes) {
 }
 
 Result<MappedFile> MappedFile::open(const std::string& path) {
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const FileDescriptor file = open_to_read(path);
   ESPALIER_ASSIGN(const size_t size, regular_file_size(file, path));
   MappedFile mapped;
   mapped.path_ = path;

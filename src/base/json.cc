@@ -1,7 +1,11 @@
 #include "base/json.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <numeric>
+#include <utility>
+#include <vector>
 
 #include "base/file.h"
 #include "base/format.h"
@@ -9,32 +13,76 @@
 namespace espalier {
 namespace {
 
-// Refuses documents deeper than the limit before nlohmann builds them, and records the reader's own error without exceptions.
-class DepthCheck : public nlohmann::json_sax<Json> {
+using MemberList = std::vector<Json::object_t::value_type>;  // the base class of ordered_map: appends without a search
+constexpr size_t kScanKeysUpTo = 16;  // members of an object whose keys are compared pair by pair
+
+// Keeps one member per key: the last value, in the place of the first.
+void remove_duplicate_keys(Json::object_t& object) {
+  const size_t size = object.size();
+  const auto member = [&object](size_t i) -> Json::object_t::value_type& { return object.begin()[static_cast<std::ptrdiff_t>(i)]; };
+  std::vector<size_t> order(size);  // by key, equal keys in the order of the text
+  std::iota(order.begin(), order.end(), size_t{0});
+  if (size <= kScanKeysUpTo) {
+    bool unique = true;
+    for (size_t i = 1; i < size && unique; ++i) {
+      for (size_t j = 0; j < i && unique; ++j) unique = member(i).first != member(j).first;
+    }
+    if (unique) return;
+  }
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    const int compared = member(a).first.compare(member(b).first);
+    return compared != 0 ? compared < 0 : a < b;
+  });
+  std::vector<bool> superseded(size, false);
+  for (size_t first = 0; first < size;) {
+    size_t last = first;
+    while (last + 1 < size && member(order[last + 1]).first == member(order[first]).first) superseded[order[++last]] = true;
+    if (last != first) member(order[first]).second = std::move(member(order[last]).second);
+    first = last + 1;
+  }
+  if (std::find(superseded.begin(), superseded.end(), true) == superseded.end()) return;
+  Json::object_t kept;
+  for (size_t i = 0; i < size; ++i) {
+    if (!superseded[i]) static_cast<MemberList&>(kept).emplace_back(member(i).first, std::move(member(i).second));
+  }
+  object = std::move(kept);
+}
+
+// Builds the document while it is read. nlohmann's own builder searches all earlier keys of an object for each new one, which is
+// quadratic in a vocabulary of 250,000 entries, and has no depth limit.
+class DocumentBuilder : public nlohmann::json_sax<Json> {
  public:
-  explicit DepthCheck(int max_depth) : max_depth_(max_depth) {}
+  explicit DocumentBuilder(int max_depth) : max_depth_(max_depth) {}
 
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; }
-  bool number_float(number_float_t value, const string_t& text) override {
-    if (std::isfinite(value)) return true;
-    message = format("number out of range: {}", text.substr(0, 40));
+  bool null() override { return add(nullptr); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(number_integer_t value) override { return add(value); }
+  bool number_unsigned(number_unsigned_t value) override { return add(value); }
+  bool number_float(number_float_t value, const string_t&) override { return add(value); }
+  bool string(string_t& value) override { return add(std::move(value)); }
+  bool binary(binary_t&) override { return false; }  // not part of JSON text
+  bool start_object(std::size_t) override { return enter(Json::object()); }
+  bool key(string_t& name) override {
+    key_ = std::move(name);
+    return true;
+  }
+  bool end_object() override {
+    remove_duplicate_keys(open_.back()->get_ref<Json::object_t&>());
+    open_.pop_back();
+    return true;
+  }
+  bool start_array(std::size_t) override { return enter(Json::array()); }
+  bool end_array() override {
+    open_.pop_back();
+    return true;
+  }
+  bool parse_error(std::size_t position, const std::string& last_token, const nlohmann::detail::exception& error) override {
+    constexpr int kNumberOverflow = 406;  // nlohmann's exception id
+    message = format("{} at byte {}, near '{}'", error.id == kNumberOverflow ? "number out of range" : "not valid JSON", position, printable(last_token));
     return false;
   }
-  bool string(string_t&) override { return true; }
-  bool binary(binary_t&) override { return true; }
-  bool start_object(std::size_t) override { return enter(); }
-  bool key(string_t&) override { return true; }
-  bool end_object() override { return leave(); }
-  bool start_array(std::size_t) override { return enter(); }
-  bool end_array() override { return leave(); }
-  bool parse_error(std::size_t position, const std::string& last_token, const nlohmann::detail::exception&) override {
-    message = format("not valid JSON at byte {}, near '{}'", position, printable(last_token));
-    return false;
-  }
 
+  Json document;
   std::string message;
 
  private:
@@ -43,18 +91,35 @@ class DepthCheck : public nlohmann::json_sax<Json> {
     for (const char c : token.substr(token.size() > 24 ? token.size() - 24 : 0)) out += (c >= 0x20 && c < 0x7f) ? c : '.';
     return out;
   }
-  bool enter() {
-    if (++depth_ <= max_depth_) return true;
-    message = format("nested deeper than {} levels", max_depth_);
-    return false;
+
+  Json* place(Json value) {
+    if (open_.empty()) {
+      document = std::move(value);
+      return &document;
+    }
+    if (open_.back()->is_array()) {
+      auto& array = open_.back()->get_ref<Json::array_t&>();
+      return &array.emplace_back(std::move(value));
+    }
+    MemberList& members = open_.back()->get_ref<Json::object_t&>();
+    return &members.emplace_back(std::move(key_), std::move(value)).second;
   }
-  bool leave() {
-    --depth_;
+  bool add(Json value) {
+    place(std::move(value));
+    return true;
+  }
+  bool enter(Json container) {
+    if (open_.size() == static_cast<size_t>(max_depth_)) {
+      message = format("nested deeper than {} levels", max_depth_);
+      return false;
+    }
+    open_.push_back(place(std::move(container)));
     return true;
   }
 
   int max_depth_;
-  int depth_ = 0;
+  std::string key_;
+  std::vector<Json*> open_;  // containers around the current position; only the innermost grows, so the pointers stay valid
 };
 
 void append_float(std::string& out, double value) {
@@ -112,11 +177,9 @@ Result<Json> parse_json(std::string_view text, std::string_view name, const Json
   if (text.size() > limits.max_bytes) {
     return make_error(ErrorCode::kCorrupt, "{}: {} bytes of JSON exceed the limit of {}", name, text.size(), limits.max_bytes);
   }
-  DepthCheck check(limits.max_depth);
-  if (!Json::sax_parse(text.begin(), text.end(), &check)) return make_error(ErrorCode::kCorrupt, "{}: {}", name, check.message);
-  Json document = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
-  if (document.is_discarded()) return make_error(ErrorCode::kCorrupt, "{}: not valid JSON", name);
-  return document;
+  DocumentBuilder builder(limits.max_depth);
+  if (!Json::sax_parse(text.begin(), text.end(), &builder)) return make_error(ErrorCode::kCorrupt, "{}: {}", name, builder.message);
+  return std::move(builder.document);
 }
 
 Result<Json> load_json(const std::string& path, const JsonLimits& limits) {

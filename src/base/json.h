@@ -1,5 +1,5 @@
 // JSON documents with their key order kept. Wraps nlohmann::ordered_json; parsing never throws, has a depth and a size limit, and
-// reports where it failed. Integers outside 64 bits and non-finite floats are errors of the caller's choosing (see JsonLimits).
+// reports where it failed. Building is linear in the text, also for objects of many keys; looking one up by name is not: iterate.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,9 @@ struct JsonLimits {
   int max_depth = 128;
 };
 
-// Parses one whole document (UTF-8, no trailing text, no comments, duplicate keys: last wins in place of the first).
-// `name` names the source in the error: "config.json: not valid JSON at byte 17: ...".
+// Parses one whole document (UTF-8, no trailing text, no comments, duplicate keys: last wins in place of the first). Integers
+// outside 64 bits become floats; numbers that no finite double holds are errors.
+// `name` names the source in the error: "config.json: not valid JSON at byte 17, near '...'".
 Result<Json> parse_json(std::string_view text, std::string_view name, const JsonLimits& limits = {});
 // Reads and parses a file.
 Result<Json> load_json(const std::string& path, const JsonLimits& limits = {});

@@ -24,13 +24,21 @@ spdlog::logger& logger() {
     auto created = spdlog::stderr_color_mt("espalier");
     created->set_pattern("%^%l%$: %v");
     const char* wanted = std::getenv("ESPALIER_LOG");
-    created->set_level(wanted ? spdlog::level::from_str(wanted) : spdlog::level::info);
+    created->set_level(to_spdlog(parse_log_level(wanted ? wanted : "").value_or(LogLevel::kInfo)));
     return created;
   }();
   return *instance;
 }
 
 }  // namespace
+
+std::optional<LogLevel> parse_log_level(std::string_view name) {
+  if (name == "debug") return LogLevel::kDebug;
+  if (name == "info") return LogLevel::kInfo;
+  if (name == "warn") return LogLevel::kWarn;
+  if (name == "error") return LogLevel::kError;
+  return std::nullopt;
+}
 
 void set_log_level(LogLevel level) { logger().set_level(to_spdlog(level)); }
 bool log_enabled(LogLevel level) { return logger().should_log(to_spdlog(level)); }

@@ -1,7 +1,8 @@
-// The only writer to stderr while the program runs normally. Levels by ESPALIER_LOG=debug|info|warn|error (default info).
+// The only writer to stderr while the program runs normally. Levels by ESPALIER_LOG=debug|info|warn|error (else info).
 // Safe from every thread. spdlog stays behind log.cc.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "base/format.h"
@@ -10,6 +11,7 @@ namespace espalier {
 
 enum class LogLevel { kDebug, kInfo, kWarn, kError };
 
+std::optional<LogLevel> parse_log_level(std::string_view name);  // "debug", "info", "warn", "error"
 void set_log_level(LogLevel level);
 bool log_enabled(LogLevel level);
 void log_line(LogLevel level, std::string_view text);
