@@ -1,0 +1,104 @@
+#include "base/thread_pool.h"
+
+#include <chrono>
+
+#include "base/cpu_features.h"
+#include "base/result.h"
+
+namespace espalier {
+namespace {
+
+// A loop of the next op usually follows within microseconds; going to sleep and waking up costs tens of them. Sanitizers and
+// oversubscribed machines never spin: there the spinning thread would hold the processor that the work needs.
+bool may_spin(int num_threads) {
+#ifdef ESPALIER_SANITIZED
+  (void)num_threads;
+  return false;
+#else
+  return num_threads <= available_cpus();
+#endif
+}
+
+constexpr std::chrono::microseconds kSpin{50};
+
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ __volatile__("yield");
+#endif
+}
+
+// Waits until `word` no longer holds `old`.
+void wait_while_equal(std::atomic<uint32_t>& word, uint32_t old, bool spin) {
+  if (spin) {
+    const auto deadline = std::chrono::steady_clock::now() + kSpin;
+    do {
+      for (int i = 0; i < 32; ++i) {
+        if (word.load(std::memory_order_acquire) != old) return;
+        pause();
+      }
+    } while (std::chrono::steady_clock::now() < deadline);
+  }
+  while (word.load(std::memory_order_acquire) == old) word.wait(old, std::memory_order_acquire);
+}
+
+}  // namespace
+
+ThreadPool::ThreadPool(int num_threads, void (*on_thread_start)())
+    : num_threads_(num_threads),
+      spins_(may_spin(num_threads)),
+      on_thread_start_(on_thread_start),
+      ranges_(new Range[static_cast<size_t>(num_threads)]) {
+  ESPALIER_CHECK(num_threads >= 1);
+  threads_.reserve(static_cast<size_t>(num_threads - 1));
+  for (int thread = 1; thread < num_threads; ++thread) threads_.emplace_back([this, thread] { worker_loop(thread); });
+}
+
+ThreadPool::~ThreadPool() {
+  stopping_ = true;
+  epoch_.fetch_add(1, std::memory_order_release);
+  epoch_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void ThreadPool::run(int64_t num_chunks, ChunkFn fn, const void* context) {
+  for (int t = 0; t < num_threads_; ++t) {
+    ranges_[static_cast<size_t>(t)].next.store(num_chunks * t / num_threads_, std::memory_order_relaxed);
+    ranges_[static_cast<size_t>(t)].end = num_chunks * (t + 1) / num_threads_;
+  }
+  fn_ = fn;
+  context_ = context;
+  running_.store(static_cast<uint32_t>(num_threads_ - 1), std::memory_order_relaxed);
+  epoch_.fetch_add(1, std::memory_order_release);
+  epoch_.notify_all();
+  work(0);
+  for (uint32_t left = running_.load(std::memory_order_acquire); left != 0; left = running_.load(std::memory_order_acquire)) {
+    wait_while_equal(running_, left, spins_);
+  }
+}
+
+void ThreadPool::work(int thread) {
+  for (int i = 0; i < num_threads_; ++i) {
+    Range& range = ranges_[static_cast<size_t>((thread + i) % num_threads_)];
+    // The plain load first keeps finished ranges from being written (and their counters from running away).
+    while (range.next.load(std::memory_order_relaxed) < range.end) {
+      const int64_t chunk = range.next.fetch_add(1, std::memory_order_relaxed);
+      if (chunk >= range.end) break;
+      fn_(context_, chunk, thread);
+    }
+  }
+}
+
+void ThreadPool::worker_loop(int thread) {
+  if (on_thread_start_ != nullptr) on_thread_start_();
+  // The pool is at epoch 0 when it is built, and run() waits for every worker, so no epoch is ever missed.
+  for (uint32_t seen = 0;; ++seen) {
+    wait_while_equal(epoch_, seen, spins_);
+    if (stopping_) return;
+    work(thread);
+    if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) running_.notify_one();
+  }
+}
+
+}  // namespace espalier
