@@ -23,5 +23,5 @@ Hash128 hash128(std::string_view bytes, const Hash128& before = {});
 
 template <>
 struct std::hash<espalier::Hash128> {
-  size_t operator()(const espalier::Hash128& hash) const noexcept { return static_cast<size_t>(hash.low); }
+  size_t operator()(const espalier::Hash128& value) const noexcept { return static_cast<size_t>(value.low); }
 };
