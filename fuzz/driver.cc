@@ -27,6 +27,8 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 // Present in sanitized programs only: called after the report, before the process ends.
 extern "C" __attribute__((weak)) void __sanitizer_set_death_callback(void (*callback)());
+// UndefinedBehaviorSanitizer has a run-time library of its own, which does not know that callback: let it abort, which we catch.
+extern "C" __attribute__((visibility("default"))) const char* __ubsan_default_options() { return "abort_on_error=1:print_stacktrace=1"; }
 
 namespace espalier::fuzz {
 namespace {

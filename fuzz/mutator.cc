@@ -46,9 +46,9 @@ void Mutator::flip_bit(std::string& bytes) {
 
 void Mutator::replace_byte(std::string& bytes) {
   // Half of the time a character that means something to a parser.
-  static constexpr std::string_view kTelling("\0\x01\n\r\t \"'\\/{}[]()<>,:;%#|&=.+-09eE\x7f\x80\xbf\xc0\xe2\xed\xf0\xf4\xff", 46);
+  static constexpr char kTelling[] = "\0\x01\n\r\t \"'\\/{}[]()<>,:;%#|&=.+-09eE\x7f\x80\xbf\xc0\xe2\xed\xf0\xf4\xff";
   if (bytes.empty()) return;
-  bytes[below(bytes.size())] = below(2) == 0 ? kTelling[below(kTelling.size())] : static_cast<char>(below(256));
+  bytes[below(bytes.size())] = below(2) == 0 ? kTelling[below(sizeof kTelling - 1)] : static_cast<char>(below(256));
 }
 
 void Mutator::insert_bytes(std::string& bytes) {
