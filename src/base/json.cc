@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -16,8 +17,8 @@ namespace {
 using MemberList = std::vector<Json::object_t::value_type>;  // the base class of ordered_map: appends without a search
 constexpr size_t kScanKeysUpTo = 16;  // members of an object whose keys are compared pair by pair
 
-// Keeps one member per key: the last value, in the place of the first.
-void remove_duplicate_keys(Json::object_t& object) {
+// Keeps one member per key: the last value, in the place of the first. Returns a key that occurred twice, if one did.
+std::optional<std::string> remove_duplicate_keys(Json::object_t& object) {
   const size_t size = object.size();
   const auto member = [&object](size_t i) -> Json::object_t::value_type& { return object.begin()[static_cast<std::ptrdiff_t>(i)]; };
   std::vector<size_t> order(size);  // by key, equal keys in the order of the text
@@ -27,7 +28,7 @@ void remove_duplicate_keys(Json::object_t& object) {
     for (size_t i = 1; i < size && unique; ++i) {
       for (size_t j = 0; j < i && unique; ++j) unique = member(i).first != member(j).first;
     }
-    if (unique) return;
+    if (unique) return std::nullopt;
   }
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     const int compared = member(a).first.compare(member(b).first);
@@ -40,19 +41,22 @@ void remove_duplicate_keys(Json::object_t& object) {
     if (last != first) member(order[first]).second = std::move(member(order[last]).second);
     first = last + 1;
   }
-  if (std::find(superseded.begin(), superseded.end(), true) == superseded.end()) return;
+  const auto first_superseded = std::find(superseded.begin(), superseded.end(), true);
+  if (first_superseded == superseded.end()) return std::nullopt;
+  std::string duplicate = member(static_cast<size_t>(first_superseded - superseded.begin())).first;
   Json::object_t kept;
   for (size_t i = 0; i < size; ++i) {
     if (!superseded[i]) static_cast<MemberList&>(kept).emplace_back(member(i).first, std::move(member(i).second));
   }
   object = std::move(kept);
+  return duplicate;
 }
 
 // Builds the document while it is read. nlohmann's own builder searches all earlier keys of an object for each new one, which is
 // quadratic in a vocabulary of 250,000 entries, and has no depth limit.
 class DocumentBuilder : public nlohmann::json_sax<Json> {
  public:
-  explicit DocumentBuilder(int max_depth) : max_depth_(max_depth) {}
+  explicit DocumentBuilder(const JsonLimits& limits) : max_depth_(limits.max_depth), duplicate_keys_(limits.duplicate_keys) {}
 
   bool null() override { return add(nullptr); }
   bool boolean(bool value) override { return add(value); }
@@ -67,7 +71,11 @@ class DocumentBuilder : public nlohmann::json_sax<Json> {
     return true;
   }
   bool end_object() override {
-    remove_duplicate_keys(open_.back()->get_ref<Json::object_t&>());
+    const std::optional<std::string> duplicate = remove_duplicate_keys(open_.back()->get_ref<Json::object_t&>());
+    if (duplicate && duplicate_keys_ == DuplicateKeys::kError) {
+      message = format("key '{}' occurs twice in one object", printable(*duplicate, 200));
+      return false;
+    }
     open_.pop_back();
     return true;
   }
@@ -86,9 +94,9 @@ class DocumentBuilder : public nlohmann::json_sax<Json> {
   std::string message;
 
  private:
-  static std::string printable(const std::string& token) {
+  static std::string printable(const std::string& token, size_t longest = 24) {
     std::string out;
-    for (const char c : token.substr(token.size() > 24 ? token.size() - 24 : 0)) out += (c >= 0x20 && c < 0x7f) ? c : '.';
+    for (const char c : token.substr(token.size() > longest ? token.size() - longest : 0)) out += (c >= 0x20 && c < 0x7f) ? c : '.';
     return out;
   }
 
@@ -118,6 +126,7 @@ class DocumentBuilder : public nlohmann::json_sax<Json> {
   }
 
   int max_depth_;
+  DuplicateKeys duplicate_keys_;
   std::string key_;
   std::vector<Json*> open_;  // containers around the current position; only the innermost grows, so the pointers stay valid
 };
@@ -177,7 +186,7 @@ Result<Json> parse_json(std::string_view text, std::string_view name, const Json
   if (text.size() > limits.max_bytes) {
     return make_error(ErrorCode::kCorrupt, "{}: {} bytes of JSON exceed the limit of {}", name, text.size(), limits.max_bytes);
   }
-  DocumentBuilder builder(limits.max_depth);
+  DocumentBuilder builder(limits);
   if (!Json::sax_parse(text.begin(), text.end(), &builder)) return make_error(ErrorCode::kCorrupt, "{}: {}", name, builder.message);
   return std::move(builder.document);
 }

@@ -14,12 +14,18 @@ namespace espalier {
 
 using Json = nlohmann::ordered_json;
 
+enum class DuplicateKeys {
+  kLastWins,  // in place of the first
+  kError,
+};
+
 struct JsonLimits {
   size_t max_bytes = size_t{256} << 20;
   int max_depth = 128;
+  DuplicateKeys duplicate_keys = DuplicateKeys::kLastWins;
 };
 
-// Parses one whole document (UTF-8, no trailing text, no comments, duplicate keys: last wins in place of the first). Integers
+// Parses one whole document (UTF-8, no trailing text, no comments). Integers
 // outside 64 bits become floats; numbers that no finite double holds are errors.
 // `name` names the source in the error: "config.json: not valid JSON at byte 17, near '...'".
 Result<Json> parse_json(std::string_view text, std::string_view name, const JsonLimits& limits = {});

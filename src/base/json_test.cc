@@ -165,5 +165,12 @@ TEST(LoadJson, NamesTheFile) {
   EXPECT_EQ(load_json("/nonexistent/config.json").error().code, ErrorCode::kNotFound);
 }
 
+TEST(Json, DuplicateKeysCanBeAnError) {
+  const JsonLimits strict{.duplicate_keys = DuplicateKeys::kError};
+  EXPECT_THAT(parse_failure(R"({"a":{"twice":1,"b":2,"twice":3}})", strict), HasSubstr("key 'twice' occurs twice"));
+  EXPECT_TRUE(parse_json(R"([{"a":1},{"a":2}])", "doc", strict).ok());
+  EXPECT_EQ((*parse_json(R"({"a":1,"a":2})", "doc"))["a"], 2);
+}
+
 }  // namespace
 }  // namespace espalier
