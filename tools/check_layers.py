@@ -4,7 +4,8 @@
 A file may include its own folder and what the "may include" cell of its row names: folders, single headers, or `all`. The row
 of a file is the longest folder that contains it, so a sub-folder with a row of its own is a layer of its own. Tests beside their
 subject (*_test.cc, *_test_support.*) may also name the concrete backends and tests/support. A third-party library is included
-by one file of src/, behind a header of ours; tests/, bench/ and fuzz/ are free to include what they use.
+by one file of src/, behind a header of ours; tests/, bench/ and fuzz/ are free to include what they use. Kernels compiled for one
+instruction set include only each other and headers without code: what they instantiate would be linked into the whole program.
 
 Usage: check_layers.py [ROOT]. Prints one line per violation, "file:line: reason"; exit status 1 if there are any.
 """
@@ -12,11 +13,14 @@ import re
 import sys
 from pathlib import Path
 
-SOURCE_SUFFIXES = {".h", ".cc"}
+SOURCE_SUFFIXES = {".h", ".cc", ".inc"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 TEST_FILE = re.compile(r"_test(_support)?\.(cc|h)$")
 TEST_ONLY_FOLDERS = {"backend/reference", "backend/cpu", "backend/cuda"}
 TEST_ONLY_LIBRARIES = {"gtest", "gmock"}
+
+KERNEL_FOLDER = "backend/cpu/kernels/"
+KERNEL_HEADERS = {"arm_bf16.h", "arm_neon.h", "cstddef", "cstdint", "immintrin.h"}
 
 # Headers of the C library, the operating system and the compiler, which any file may include. C++ headers have no suffix.
 SYSTEM_FOLDERS = ("sys/", "linux/", "asm/", "arpa/", "netinet/", "sanitizer/")
@@ -94,6 +98,8 @@ def check(root):
                 continue
             ours, theirs = match.groups()
             where = f"src/{name}:{number}"
+            if name.startswith(KERNEL_FOLDER) and not is_test and not (theirs in KERNEL_HEADERS or (ours or "").startswith(KERNEL_FOLDER)):
+                problems.append(f"{where}: a kernel may not include {ours or theirs}")
             if theirs:
                 library = library_of(theirs)
                 if library and not (is_test and library in TEST_ONLY_LIBRARIES):

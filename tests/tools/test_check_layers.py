@@ -112,6 +112,20 @@ class CheckLayers(unittest.TestCase):
             self.write(f"src/base/{name}.cc", "#include <sys/mman.h>\n#include <unistd.h>\n#include <immintrin.h>\n#include <cstdint>\n")
         self.assertEqual(self.problems(), [])
 
+    def test_kernels_include_no_code_from_elsewhere(self):
+        self.write("src/backend/cpu/kernels/shared/math.inc", "#include <cstdint>\n#include <algorithm>\n")
+        self.write(
+            "src/backend/cpu/kernels/avx2/table.cc",
+            '#include "backend/cpu/kernels/shared/math.inc"\n#include <immintrin.h>\n#include "base/result.h"\n',
+        )
+        self.assertEqual(
+            self.problems(),
+            [
+                "src/backend/cpu/kernels/avx2/table.cc:3: a kernel may not include base/result.h",
+                "src/backend/cpu/kernels/shared/math.inc:2: a kernel may not include algorithm",
+            ],
+        )
+
     def test_a_folder_without_a_row_is_reported(self):
         self.write("src/extra/thing.h", "")
         self.assertEqual(self.problems(), ["src/extra/thing.h:1: its folder has no row in the layer table of ARCHITECTURE.md"])
