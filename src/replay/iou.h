@@ -29,8 +29,8 @@ double multiset_iou(std::span<const std::string> recorded, std::span<const std::
 struct TurnScore {
   std::string conversation_id;
   int64_t turn = 0;
-  std::vector<std::string> recorded;  // actions of the recorded answer; a turn without any is not scored
-  std::vector<std::string> answered;
+  std::vector<std::string> recorded = {};  // actions of the recorded answer; a turn without any is not scored
+  std::vector<std::string> answered = {};
   bool observed = true;  // an answer arrived, be it an empty one
 };
 
