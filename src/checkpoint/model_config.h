@@ -30,7 +30,8 @@ struct ModelConfig {
   int32_t vocab_rows = 0;              // rows of embedding and head: padded, the tokenizer knows how many ids are real
   int32_t max_position_embeddings = 0;
   double rms_norm_eps = 0;
-  bool tie_word_embeddings = false;  // the head is the embedding. Checkpoint::open: whether the files lack a head of their own
+  // The head is the embedding: stated at either level, or stated nowhere. Checkpoint::open: the files hold no head of their own.
+  bool tie_word_embeddings = false;
 
   // Gated attention.
   int32_t num_heads = 0;
@@ -47,12 +48,12 @@ struct ModelConfig {
   int32_t linear_value_head_dim = 0;
   int32_t conv_kernel = 0;
 
-  int32_t num_mtp_layers = 0;  // 0 or 1, as the config says
+  int32_t num_mtp_layers = 0;  // 0 or 1, as the config says; 1 where it is silent
   bool has_mtp = false;        // num_mtp_layers > 0. Checkpoint::open: and the files hold the MTP tensors
 
   std::vector<TokenId> stop_ids;  // ascending; union of generation_config.json and config.json (both levels)
 
-  int32_t query_dim() const { return num_heads * head_dim; }   // columns of o_proj; q_proj has twice as many rows (query, gate)
+  int32_t query_dim() const { return num_heads * head_dim; }  // columns of o_proj; q_proj has twice as many rows (query, gate)
   int32_t kv_dim() const { return num_kv_heads * head_dim; }
   int32_t key_dim() const { return linear_num_key_heads * linear_key_head_dim; }
   int32_t value_dim() const { return linear_num_value_heads * linear_value_head_dim; }

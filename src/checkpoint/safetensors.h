@@ -40,7 +40,7 @@ class SafetensorsFile {
 
   MappedFile file_;
   SafetensorsHeader header_;
-  std::unordered_map<std::string_view, size_t> by_name_;         // into header_.tensors
+  std::unordered_map<std::string_view, size_t> by_name_;           // into header_.tensors
   std::unordered_map<size_t, AlignedBuffer> realigned_by_offset_;  // copies of misaligned tensors
 };
 
