@@ -33,17 +33,18 @@ void step(const GatedDeltaRuleArgs& args, int32_t row, int32_t head, float* stat
   const double q_scale = 1.0 / std::sqrt(sum_of_squares(q, dk) + kL2Eps) / std::sqrt(static_cast<double>(dk));
   const double k_scale = 1.0 / std::sqrt(sum_of_squares(k, dk) + kL2Eps);
 
-  for (int32_t j = 0; j < dv; ++j) {
-    double recalled = 0.0;
-    for (int32_t i = 0; i < dk; ++i) recalled += decay * state[i * dv + j] * (k[i] * k_scale);
-    const double delta = beta * (v[j] - recalled);
-    double out = 0.0;
-    for (int32_t i = 0; i < dk; ++i) {
-      state[i * dv + j] = static_cast<float>(decay * state[i * dv + j] + k[i] * k_scale * delta);
-      out += static_cast<double>(state[i * dv + j]) * (q[i] * q_scale);
-    }
-    o[j] = static_cast<float>(out);
+  std::vector<double> recalled(static_cast<size_t>(dv), 0.0), out(static_cast<size_t>(dv), 0.0);
+  for (int32_t i = 0; i < dk; ++i) {
+    for (int32_t j = 0; j < dv; ++j) recalled[static_cast<size_t>(j)] += decay * state[i * dv + j] * (k[i] * k_scale);
   }
+  for (int32_t i = 0; i < dk; ++i) {
+    for (int32_t j = 0; j < dv; ++j) {
+      const double delta = beta * (v[j] - recalled[static_cast<size_t>(j)]);
+      state[i * dv + j] = static_cast<float>(decay * state[i * dv + j] + k[i] * k_scale * delta);
+      out[static_cast<size_t>(j)] += static_cast<double>(state[i * dv + j]) * (q[i] * q_scale);
+    }
+  }
+  for (int32_t j = 0; j < dv; ++j) o[j] = static_cast<float>(out[static_cast<size_t>(j)]);
 }
 
 }  // namespace

@@ -1,0 +1,34 @@
+#include "tests/support/allocation_counter.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+namespace {
+std::atomic<int64_t> count{0};
+}  // namespace
+
+// Every other form of new ends in these two.
+void* operator new(size_t bytes) {
+  ++count;
+  void* data = std::malloc(bytes == 0 ? 1 : bytes);
+  if (data == nullptr) throw std::bad_alloc();
+  return data;
+}
+void* operator new(size_t bytes, std::align_val_t alignment) {
+  ++count;
+  const auto align = static_cast<size_t>(alignment);
+  void* data = std::aligned_alloc(align, (bytes + align - 1) / align * align);
+  if (data == nullptr) throw std::bad_alloc();
+  return data;
+}
+void operator delete(void* data) noexcept { std::free(data); }
+void operator delete(void* data, size_t) noexcept { std::free(data); }
+void operator delete(void* data, std::align_val_t) noexcept { std::free(data); }
+void operator delete(void* data, size_t, std::align_val_t) noexcept { std::free(data); }
+
+namespace espalier::testing {
+
+int64_t num_allocations() { return count; }
+
+}  // namespace espalier::testing
