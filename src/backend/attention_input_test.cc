@@ -11,7 +11,8 @@ TEST_P(AttentionInputTest, NormalisesAndTurnsTheQueries) {
   Random random(18);
   for (const int32_t head_dim : {64, 128, 256}) {
     for (const int32_t rows : {1, 3, 17}) {
-      GatedAttentionPair pair(*backend_, {.num_heads = 3, .num_kv_heads = 1, .head_dim = head_dim, .kv_dtype = backend_->default_kv_dtype()}, random);
+      GatedAttentionPair pair(*backend_,
+                              {.num_heads = 3, .num_kv_heads = 1, .head_dim = head_dim, .kv_dtype = backend_->default_kv_dtype()}, random);
       std::vector<int32_t> contents;
       for (int32_t i = 0; i < rows; ++i) contents.push_back(random.below(64));
       const Tensor q = pair.write(TestBatch({{.parents = chain(rows), .base = 100, .pages = pair.pages(0)}}), contents);
@@ -43,15 +44,25 @@ TEST_P(AttentionInputTest, FrequenciesFollowTheirPositionStream) {
     BatchView view = batch.view();
     view.rotary_position = batch.rotary().data();
     Tensor q(activation(), {1, 1, kHeadDim});
-    ops().attention_input({.batch = &view, .q_gate = q_gate.view(), .k = k.view(), .v = v.view(), .q_norm = norm.as<float>(), .k_norm = norm.as<float>(), .eps = 1e-6f,
-                           .rotary = {}, .kv = {reinterpret_cast<std::byte*>(pool.as<uint8_t>()), layout}, .layer = 0, .q = q.view()});
+    ops().attention_input({.batch = &view,
+                           .q_gate = q_gate.view(),
+                           .k = k.view(),
+                           .v = v.view(),
+                           .q_norm = norm.as<float>(),
+                           .k_norm = norm.as<float>(),
+                           .eps = 1e-6f,
+                           .rotary = {},
+                           .kv = {reinterpret_cast<std::byte*>(pool.as<uint8_t>()), layout},
+                           .layer = 0,
+                           .q = q.view()});
     const double scale = 1.0 / std::sqrt(32.0 / kHeadDim + 1e-6);
     for (int32_t i = 0; i < 32; ++i) {
       const int32_t stream = i % 3 == 1 && i < 33 ? 1 : i % 3 == 2 && i < 30 ? 2 : 0;
       const float frequency = 1.0f / static_cast<float>(std::pow(1e7, i / 32.0));
       const double angle = static_cast<float>(positions[static_cast<size_t>(stream)]) * frequency;
       EXPECT_NEAR(value(q.view(), i), scale * std::cos(angle), scale * (rounding_of(activation()) + fp32_error())) << "frequency " << i;
-      EXPECT_NEAR(value(q.view(), i + 32), scale * std::sin(angle), scale * (rounding_of(activation()) + fp32_error())) << "frequency " << i;
+      EXPECT_NEAR(value(q.view(), i + 32), scale * std::sin(angle), scale * (rounding_of(activation()) + fp32_error()))
+          << "frequency " << i;
     }
   }
 }

@@ -28,7 +28,9 @@ TEST_P(AttentionTest, IsTheSoftmaxOverEachPath) {
           std::vector<int32_t> path = prompt;
           for (const int32_t n : path_to(parents, node)) path.push_back(tree[static_cast<size_t>(n)]);
           expect_close(y.view().slice(node, 1), pair.expected(path), error(kv_dtype));
-          if (HasFatalFailure()) FAIL() << "node " << node << ", base " << base << ", head_dim " << head_dim << ", ratio " << ratio << ", " << dtype_name(kv_dtype);
+          if (HasFatalFailure())
+            FAIL() << "node " << node << ", base " << base << ", head_dim " << head_dim << ", ratio " << ratio << ", "
+                   << dtype_name(kv_dtype);
         }
       }
     }
@@ -38,14 +40,16 @@ TEST_P(AttentionTest, IsTheSoftmaxOverEachPath) {
 TEST_P(AttentionTest, AFirstRowIsItsOwnValue) {
   Random random(20);
   GatedAttentionPair pair(*backend_, {.kv_dtype = backend_->default_kv_dtype()}, random);
-  expect_close(pair.output(TestBatch({{.parents = {-1}, .pages = pair.pages(0)}}), {5}).view(), pair.expected({5}), error(backend_->default_kv_dtype()));
+  expect_close(pair.output(TestBatch({{.parents = {-1}, .pages = pair.pages(0)}}), {5}).view(), pair.expected({5}),
+               error(backend_->default_kv_dtype()));
 }
 
 TEST_P(AttentionTest, ARowIsARow) {
   for (const DType kv_dtype : kv_dtypes()) {
     for (const uint32_t seed : {1u, 2u}) {
       Random random(seed);
-      GatedAttentionPair pair(*backend_, {.num_heads = 6, .num_kv_heads = 2, .head_dim = 64, .page_size = seed == 1 ? 64 : 128, .kv_dtype = kv_dtype}, random);
+      GatedAttentionPair pair(
+          *backend_, {.num_heads = 6, .num_kv_heads = 2, .head_dim = 64, .page_size = seed == 1 ? 64 : 128, .kv_dtype = kv_dtype}, random);
       expect_row_laws(pair, {.length = 120, .seed = seed});
     }
   }
@@ -53,7 +57,10 @@ TEST_P(AttentionTest, ARowIsARow) {
 
 TEST_P(AttentionTest, ARowIsARowAcrossSpans) {
   Random random(3);
-  GatedAttentionPair pair(*backend_, {.num_heads = 2, .num_kv_heads = 1, .head_dim = 64, .kv_dtype = backend_->default_kv_dtype(), .max_slots = kAttentionSpan + 80}, random);
+  GatedAttentionPair pair(
+      *backend_,
+      {.num_heads = 2, .num_kv_heads = 1, .head_dim = 64, .kv_dtype = backend_->default_kv_dtype(), .max_slots = kAttentionSpan + 80},
+      random);
   expect_row_laws(pair, {.length = kAttentionSpan - 4, .seed = 3});
 }
 

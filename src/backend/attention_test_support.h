@@ -49,9 +49,7 @@ class GatedAttentionPair final : public PathOp {
     reset();
   }
 
-  void reset() override {
-    pool_ = Tensor(DType::kU8, {2 * pages_per_sequence() * static_cast<int64_t>(layout_.page_bytes())});
-  }
+  void reset() override { pool_ = Tensor(DType::kU8, {2 * pages_per_sequence() * static_cast<int64_t>(layout_.page_bytes())}); }
   RowBytes state(int32_t) override { return {}; }
 
   // Pages of two sequences lie between one another, out of order.
@@ -61,7 +59,9 @@ class GatedAttentionPair final : public PathOp {
     return table;
   }
 
-  std::vector<RowBytes> run(const TestBatch& batch, const std::vector<int32_t>& contents) override { return split_rows(output(batch, contents).view()); }
+  std::vector<RowBytes> run(const TestBatch& batch, const std::vector<int32_t>& contents) override {
+    return split_rows(output(batch, contents).view());
+  }
 
   KvView kv() { return {reinterpret_cast<std::byte*>(pool_.as<uint8_t>()), layout_}; }
 
@@ -71,8 +71,17 @@ class GatedAttentionPair final : public PathOp {
     const Tensor k_rows = take_rows(k.view(), contents);
     const Tensor v_rows = take_rows(v.view(), contents);
     Tensor q(backend_.activation_dtype(), {static_cast<int64_t>(contents.size()), shape.num_heads, shape.head_dim});
-    backend_.ops().attention_input({.batch = &batch.view(), .q_gate = q_gate_rows.view(), .k = k_rows.view(), .v = v_rows.view(), .q_norm = q_norm.as<float>(),
-                                    .k_norm = k_norm.as<float>(), .eps = 1e-6f, .rotary = rotary(), .kv = kv(), .layer = 1, .q = q.view()});
+    backend_.ops().attention_input({.batch = &batch.view(),
+                                    .q_gate = q_gate_rows.view(),
+                                    .k = k_rows.view(),
+                                    .v = v_rows.view(),
+                                    .q_norm = q_norm.as<float>(),
+                                    .k_norm = k_norm.as<float>(),
+                                    .eps = 1e-6f,
+                                    .rotary = rotary(),
+                                    .kv = kv(),
+                                    .layer = 1,
+                                    .q = q.view()});
     return q;
   }
 
@@ -80,7 +89,8 @@ class GatedAttentionPair final : public PathOp {
     const Tensor q = write(batch, contents);
     const Tensor q_gate_rows = take_rows(q_gate.view(), contents);
     Tensor y(backend_.activation_dtype(), {static_cast<int64_t>(contents.size()), shape.num_heads * shape.head_dim});
-    backend_.ops().attention({.batch = &batch.view(), .q = q.view(), .q_gate = q_gate_rows.view(), .kv = kv(), .layer = 1, .scale = scale(), .y = y.view()});
+    backend_.ops().attention(
+        {.batch = &batch.view(), .q = q.view(), .q_gate = q_gate_rows.view(), .kv = kv(), .layer = 1, .scale = scale(), .y = y.view()});
     return y;
   }
 
@@ -100,12 +110,14 @@ class GatedAttentionPair final : public PathOp {
     for (int32_t h = 0; h < shape.num_heads; ++h) {
       const int32_t g = h / (shape.num_heads / shape.num_kv_heads);
       const float* q_row = q_gate.as<float>() + (last * shape.num_heads + h) * 2 * d;
-      const auto q = rounded(normed_and_rotated(q_row, q_norm.as<float>(), d, static_cast<int32_t>(path.size()) - 1, rotary().rotary_dim), backend_.activation_dtype());
+      const auto q = rounded(normed_and_rotated(q_row, q_norm.as<float>(), d, static_cast<int32_t>(path.size()) - 1, rotary().rotary_dim),
+                             backend_.activation_dtype());
       std::vector<double> weights;
       double total = 0.0;
       for (size_t j = 0; j < path.size(); ++j) {
         const float* k_row = k.as<float>() + (path[j] * shape.num_kv_heads + g) * d;
-        const auto key = rounded(normed_and_rotated(k_row, k_norm.as<float>(), d, static_cast<int32_t>(j), rotary().rotary_dim), shape.kv_dtype);
+        const auto key =
+            rounded(normed_and_rotated(k_row, k_norm.as<float>(), d, static_cast<int32_t>(j), rotary().rotary_dim), shape.kv_dtype);
         double score = 0.0;
         for (int32_t i = 0; i < d; ++i) score += q[static_cast<size_t>(i)] * key[static_cast<size_t>(i)];
         weights.push_back(std::exp(score * scale()));

@@ -9,8 +9,14 @@ class Convolution final : public PathOp {
  public:
   Convolution(Backend& backend, int32_t channels, int32_t kernel, Random& random)
       : backend_(backend),
-        layout_{.num_layers = 2, .num_value_heads = 1, .key_head_dim = 4, .value_head_dim = 4, .conv_dim = channels, .conv_kernel = kernel,
-                .hidden_size = 8, .activation_dtype = backend.activation_dtype()},
+        layout_{.num_layers = 2,
+                .num_value_heads = 1,
+                .key_head_dim = 4,
+                .value_head_dim = 4,
+                .conv_dim = channels,
+                .conv_kernel = kernel,
+                .hidden_size = 8,
+                .activation_dtype = backend.activation_dtype()},
         inputs(random_tensor(DType::kF32, {64, channels}, random, -3.0f, 3.0f)),
         weight(random_tensor(DType::kF32, {channels, kernel}, random)) {
     reset();
@@ -20,12 +26,19 @@ class Convolution final : public PathOp {
   RowBytes state(int32_t slot) override { return split_rows(pool_.view())[static_cast<size_t>(slot)]; }
   std::vector<int32_t> pages(int32_t) override { return {}; }
 
-  std::vector<RowBytes> run(const TestBatch& batch, const std::vector<int32_t>& contents) override { return split_rows(output(batch, contents).view()); }
+  std::vector<RowBytes> run(const TestBatch& batch, const std::vector<int32_t>& contents) override {
+    return split_rows(output(batch, contents).view());
+  }
 
   Tensor output(const TestBatch& batch, const std::vector<int32_t>& contents) {
     const Tensor u = take_rows(inputs.view(), contents);
     Tensor y(DType::kF32, u.shape());
-    backend_.ops().causal_conv({.batch = &batch.view(), .u = u.view(), .weight = weight.as<float>(), .state = {reinterpret_cast<std::byte*>(pool_.as<uint8_t>()), layout_}, .layer = 1, .y = y.view()});
+    backend_.ops().causal_conv({.batch = &batch.view(),
+                                .u = u.view(),
+                                .weight = weight.as<float>(),
+                                .state = {reinterpret_cast<std::byte*>(pool_.as<uint8_t>()), layout_},
+                                .layer = 1,
+                                .y = y.view()});
     return y;
   }
 

@@ -18,7 +18,8 @@ TEST_P(EmbedTest, WidensTheRowOfEachToken) {
         Tensor y(DType::kF32, {rows, hidden});
         ops().embed({.batch = &batch.view(), .table = table.view(), .y = y.view()});
         for (int64_t i = 0; i < rows * hidden; ++i) {
-          ASSERT_EQ(y.span<float>()[static_cast<size_t>(i)], value(table.view(), batch.tokens()[static_cast<size_t>(i / hidden)] * hidden + i % hidden));
+          ASSERT_EQ(y.span<float>()[static_cast<size_t>(i)],
+                    value(table.view(), batch.tokens()[static_cast<size_t>(i / hidden)] * hidden + i % hidden));
         }
       }
     }

@@ -19,15 +19,23 @@ class DeltaRule final : public PathOp {
         a_log(random_tensor(DType::kF32, {s.num_value_heads}, random, -3.0f, 1.0f)),
         dt_bias(random_tensor(DType::kF32, {s.num_value_heads}, random, -2.0f, 2.0f)),
         backend_(backend),
-        layout_{.num_layers = 2, .num_value_heads = s.num_value_heads, .key_head_dim = s.key_dim, .value_head_dim = s.value_dim,
-                .conv_dim = 8, .conv_kernel = 4, .hidden_size = 8, .activation_dtype = backend.activation_dtype()} {
+        layout_{.num_layers = 2,
+                .num_value_heads = s.num_value_heads,
+                .key_head_dim = s.key_dim,
+                .value_head_dim = s.value_dim,
+                .conv_dim = 8,
+                .conv_kernel = 4,
+                .hidden_size = 8,
+                .activation_dtype = backend.activation_dtype()} {
     reset();
   }
 
   void reset() override { pool_ = Tensor(DType::kU8, {3, static_cast<int64_t>(layout_.slot_bytes())}); }
   RowBytes state(int32_t slot) override { return split_rows(pool_.view())[static_cast<size_t>(slot)]; }
   std::vector<int32_t> pages(int32_t) override { return {}; }
-  std::vector<RowBytes> run(const TestBatch& batch, const std::vector<int32_t>& contents) override { return split_rows(output(batch, contents).view()); }
+  std::vector<RowBytes> run(const TestBatch& batch, const std::vector<int32_t>& contents) override {
+    return split_rows(output(batch, contents).view());
+  }
 
   StateView states() { return {reinterpret_cast<std::byte*>(pool_.as<uint8_t>()), layout_}; }
 
@@ -36,8 +44,16 @@ class DeltaRule final : public PathOp {
     const Tensor a_rows = take_rows(a.view(), contents);
     const Tensor b_rows = take_rows(b.view(), contents);
     Tensor o(DType::kF32, {static_cast<int64_t>(contents.size()), shape.num_value_heads * shape.value_dim});
-    backend_.ops().gated_delta_rule({.batch = &batch.view(), .qkv = qkv_rows.view(), .a = a_rows.view(), .b = b_rows.view(), .a_log = a_log.as<float>(),
-                                     .dt_bias = dt_bias.as<float>(), .num_key_heads = shape.num_key_heads, .state = states(), .layer = 1, .o = o.view()});
+    backend_.ops().gated_delta_rule({.batch = &batch.view(),
+                                     .qkv = qkv_rows.view(),
+                                     .a = a_rows.view(),
+                                     .b = b_rows.view(),
+                                     .a_log = a_log.as<float>(),
+                                     .dt_bias = dt_bias.as<float>(),
+                                     .num_key_heads = shape.num_key_heads,
+                                     .state = states(),
+                                     .layer = 1,
+                                     .o = o.view()});
     return o;
   }
 

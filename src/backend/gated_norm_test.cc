@@ -23,8 +23,8 @@ TEST_P(GatedNormTest, NormalisesEachHeadThenGates) {
           for (int64_t i = 0; i < n; ++i) squares += value(o.view(), head * n + i) * value(o.view(), head * n + i);
           for (int64_t i = 0; i < n; ++i) {
             const double gate = value(z.view(), head * n + i);
-            expected.push_back(value(o.view(), head * n + i) / std::sqrt(squares / static_cast<double>(n) + 1e-6) * value(weight.view(), i) * gate /
-                               (1.0 + std::exp(-gate)));
+            expected.push_back(value(o.view(), head * n + i) / std::sqrt(squares / static_cast<double>(n) + 1e-6) *
+                               value(weight.view(), i) * gate / (1.0 + std::exp(-gate)));
           }
         }
         expect_close(y.view(), expected, 10 * fp32_error());

@@ -16,13 +16,15 @@ TEST(HostMemory, ReadsAsZeroWhenFirstUsed) {
 
 TEST(HostMemory, DiscardZeroesExactlyItsBytes) {
   constexpr size_t kBytes = 5 * 4096;
-  for (const auto& [offset, length] : {std::pair<size_t, size_t>{0, kBytes}, {100, 50}, {100, 9000}, {4096, 4096}, {4095, 2}, {4097, 4095}, {7, 0}}) {
+  for (const auto& [offset, length] :
+       {std::pair<size_t, size_t>{0, kBytes}, {100, 50}, {100, 9000}, {4096, 4096}, {4095, 2}, {4097, 4095}, {7, 0}}) {
     const auto memory = reserve_host_memory(kBytes).value();
     std::memset(memory->data(), 0xAB, kBytes);
     memory->discard(offset, length);
     for (size_t i = 0; i < kBytes; ++i) {
       const bool discarded = i >= offset && i - offset < length;
-      ASSERT_EQ(memory->data()[i], discarded ? std::byte{0} : std::byte{0xAB}) << "byte " << i << " after discard(" << offset << ", " << length << ")";
+      ASSERT_EQ(memory->data()[i], discarded ? std::byte{0} : std::byte{0xAB})
+          << "byte " << i << " after discard(" << offset << ", " << length << ")";
     }
   }
 }

@@ -34,7 +34,8 @@ TEST_P(KvCompactTest, AfterCompactionThePathIsAsIfDecoded) {
         to.push_back(base + static_cast<int32_t>(i));
       }
       const std::vector<int32_t> pages = pair.pages(0);
-      ops().kv_compact({.kv = pair.kv(), .page_table = pages.data(), .from = from.data(), .to = to.data(), .count = static_cast<int32_t>(from.size())});
+      ops().kv_compact(
+          {.kv = pair.kv(), .page_table = pages.data(), .from = from.data(), .to = to.data(), .count = static_cast<int32_t>(from.size())});
       ASSERT_TRUE(bytes_equal(next().view(), sequential.view())) << "base " << base << ", " << dtype_name(kv_dtype);
     }
   }

@@ -81,7 +81,8 @@ TEST_P(LinearTest, AddingAddsTheFinishedProductOnce) {
     const Tensor before = to_f32(sum.view());
     const Tensor assigned = product(x.view(), *prepared);
     ops().linear({.x = x.view(), .w = prepared.get(), .y = sum.view(), .store = Store::kAdd});
-    for (size_t i = 0; i < sum.span<float>().size(); ++i) ASSERT_EQ(sum.span<float>()[i], before.span<float>()[i] + assigned.span<float>()[i]);
+    for (size_t i = 0; i < sum.span<float>().size(); ++i)
+      ASSERT_EQ(sum.span<float>()[i], before.span<float>()[i] + assigned.span<float>()[i]);
   }
 }
 

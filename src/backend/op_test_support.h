@@ -1,4 +1,5 @@
-// What op tests share: the fixture over all backends, random tensors, and the comparison with a formula evaluated in double. For tests only.
+// What op tests share: the fixture over all backends, random tensors, and the comparison with a formula evaluated in double. For tests
+// only.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -29,7 +30,8 @@ class Random {
 };
 
 inline void fill(TensorView view, Random& random, float low = -1.0f, float high = 1.0f) {
-  for (int64_t i = 0; i < view.shape.num_elements(); ++i) store_from_f32(view.data, view.dtype, static_cast<size_t>(i), random.uniform(low, high));
+  for (int64_t i = 0; i < view.shape.num_elements(); ++i)
+    store_from_f32(view.data, view.dtype, static_cast<size_t>(i), random.uniform(low, high));
 }
 
 inline Tensor random_tensor(DType dtype, const Shape& shape, Random& random, float low = -1.0f, float high = 1.0f) {
@@ -43,10 +45,14 @@ inline double value(const ConstTensorView& view, int64_t index) { return load_as
 // What one rounding to `dtype` may change, relative to the value.
 inline double rounding_of(DType dtype) {
   switch (dtype) {
-    case DType::kBf16: return 0x1p-8;
-    case DType::kF16: return 0x1p-11;
-    case DType::kF8E4M3: return 0x1p-4;
-    default: return 0x1p-23;
+    case DType::kBf16:
+      return 0x1p-8;
+    case DType::kF16:
+      return 0x1p-11;
+    case DType::kF8E4M3:
+      return 0x1p-4;
+    default:
+      return 0x1p-23;
   }
 }
 
@@ -54,7 +60,8 @@ inline double rounding_of(DType dtype) {
 inline void expect_close(const ConstTensorView& actual, const std::vector<double>& expected, double error) {
   ASSERT_EQ(static_cast<size_t>(actual.shape.num_elements()), expected.size());
   for (size_t i = 0; i < expected.size(); ++i) {
-    ASSERT_NEAR(value(actual, static_cast<int64_t>(i)), expected[i], rounding_of(actual.dtype) * std::abs(expected[i]) + error) << "element " << i;
+    ASSERT_NEAR(value(actual, static_cast<int64_t>(i)), expected[i], rounding_of(actual.dtype) * std::abs(expected[i]) + error)
+        << "element " << i;
   }
 }
 
@@ -74,7 +81,8 @@ class OpTest : public ::testing::TestWithParam<BackendCase> {
   std::vector<DType> kv_dtypes() const {
     std::vector<DType> dtypes;
     for (const DType dtype : {DType::kF32, DType::kBf16, DType::kF8E4M3}) {
-      if (backend_->check({.head_dim = 256, .key_head_dim = 128, .value_head_dim = 128, .conv_kernel = 4, .kv_dtype = dtype}).ok()) dtypes.push_back(dtype);
+      if (backend_->check({.head_dim = 256, .key_head_dim = 128, .value_head_dim = 128, .conv_kernel = 4, .kv_dtype = dtype}).ok())
+        dtypes.push_back(dtype);
     }
     return dtypes;
   }

@@ -13,7 +13,8 @@ std::vector<double> zero_centred_norm(const ConstTensorView& x, const std::vecto
   for (int64_t r = 0; r < x.rows(); ++r) {
     double squares = 0.0;
     for (int64_t i = 0; i < n; ++i) squares += value(x, r * n + i) * value(x, r * n + i);
-    for (int64_t i = 0; i < n; ++i) y.push_back(value(x, r * n + i) / std::sqrt(squares / static_cast<double>(n) + eps) * (1.0 + weight[static_cast<size_t>(i)]));
+    for (int64_t i = 0; i < n; ++i)
+      y.push_back(value(x, r * n + i) / std::sqrt(squares / static_cast<double>(n) + eps) * (1.0 + weight[static_cast<size_t>(i)]));
   }
   return y;
 }

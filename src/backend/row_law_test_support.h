@@ -1,4 +1,5 @@
-// "A row is a row" for the ops that remember: their output and state depend on a row's path, not on how the path came into passes. For tests only.
+// "A row is a row" for the ops that remember: their output and state depend on a row's path, not on how the path came into passes. For
+// tests only.
 #pragma once
 
 #include <string>
@@ -21,9 +22,9 @@ class PathOp {
 };
 
 struct RowLawCase {
-  int32_t length = 37;   // of the committed chain
-  int32_t nodes = 13;    // of the tree on top
-  int32_t contents = 64; // distinct row contents
+  int32_t length = 37;    // of the committed chain
+  int32_t nodes = 13;     // of the tree on top
+  int32_t contents = 64;  // distinct row contents
   uint32_t seed = 1;
 };
 
@@ -50,7 +51,8 @@ inline void expect_row_laws(PathOp& op, const RowLawCase& c) {
     const int32_t end = std::min(c.length, begin + 1 + random.below(std::max(2, c.length / 4)));
     const std::vector<RowBytes> chunk = feed(prompt, begin, end, 0);
     for (int32_t i = begin; i < end; ++i) {
-      ASSERT_EQ(chunk[static_cast<size_t>(i - begin)], whole[static_cast<size_t>(i)]) << "row " << i << " of a chunk from " << begin << " to " << end;
+      ASSERT_EQ(chunk[static_cast<size_t>(i - begin)], whole[static_cast<size_t>(i)])
+          << "row " << i << " of a chunk from " << begin << " to " << end;
     }
     begin = end;
   }
@@ -63,10 +65,12 @@ inline void expect_row_laws(PathOp& op, const RowLawCase& c) {
   const int32_t cut = random.below(c.length);
   std::vector<int32_t> both = other;
   both.insert(both.end(), prompt.begin(), prompt.end());
-  const std::vector<RowBytes> together = op.run(TestBatch({{.parents = chain(5), .state_slot = 1, .pages = op.pages(1)},
-                                                           {.parents = chain(c.length), .state_slot = 0, .pages = op.pages(0), .captures = {{cut, 2}}}}),
-                                                both);
-  for (size_t i = 0; i < together.size(); ++i) ASSERT_EQ(together[i], i < 5 ? other_alone[i] : whole[i - 5]) << "row " << i << " of a batch of two";
+  const std::vector<RowBytes> together =
+      op.run(TestBatch({{.parents = chain(5), .state_slot = 1, .pages = op.pages(1)},
+                        {.parents = chain(c.length), .state_slot = 0, .pages = op.pages(0), .captures = {{cut, 2}}}}),
+             both);
+  for (size_t i = 0; i < together.size(); ++i)
+    ASSERT_EQ(together[i], i < 5 ? other_alone[i] : whole[i - 5]) << "row " << i << " of a batch of two";
   ASSERT_EQ(op.state(0), state_after_prompt);
   ASSERT_EQ(op.state(1), other_state);
   const RowBytes captured = op.state(2);
@@ -82,14 +86,14 @@ inline void expect_row_laws(PathOp& op, const RowLawCase& c) {
   feed(other, 0, 4, 1);
   std::vector<int32_t> contents = {other[4]};
   contents.insert(contents.end(), tree.begin(), tree.end());
-  const std::vector<RowBytes> nodes = op.run(
-      TestBatch({{.parents = chain(1), .base = 4, .state_slot = 1, .pages = op.pages(1)},
-                 {.parents = parents, .base = c.length, .state_slot = 0, .keep = Keep::kNone, .pages = op.pages(0)}}),
-      contents);
+  const std::vector<RowBytes> nodes =
+      op.run(TestBatch({{.parents = chain(1), .base = 4, .state_slot = 1, .pages = op.pages(1)},
+                        {.parents = parents, .base = c.length, .state_slot = 0, .keep = Keep::kNone, .pages = op.pages(0)}}),
+             contents);
   ASSERT_EQ(nodes[0], other_alone[4]) << "a decode step beside a tree";
   ASSERT_EQ(op.state(0), state_after_prompt) << "a tree to be judged must not touch its state";
   ASSERT_EQ(op.state(1), other_state);
-  for (int32_t node = 0; node < c.nodes; node += c.length > 200 ? 5 : 1) {
+  for (int32_t node = 0; node<c.nodes; node += c.length> 200 ? 5 : 1) {
     op.reset();
     feed(prompt, 0, c.length, 0);
     std::vector<int32_t> path_contents = prompt;

@@ -16,7 +16,8 @@ TEST_P(SiluMulTest, GatesTheUpProjection) {
       Tensor y(activation(), {rows, n});
       ops().silu_mul({.gate = gate.view(), .up = up.view(), .y = y.view()});
       std::vector<double> expected;
-      for (int64_t i = 0; i < rows * n; ++i) expected.push_back(value(gate.view(), i) / (1.0 + std::exp(-value(gate.view(), i))) * value(up.view(), i));
+      for (int64_t i = 0; i < rows * n; ++i)
+        expected.push_back(value(gate.view(), i) / (1.0 + std::exp(-value(gate.view(), i))) * value(up.view(), i));
       expect_close(y.view(), expected, 10 * fp32_error());
     }
   }

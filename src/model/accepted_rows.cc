@@ -5,7 +5,8 @@
 namespace espalier {
 
 void AcceptedRows::reserve(int32_t max_rows) {
-  for (auto* field : {&places_, &pass_rows_, &from_slots_, &to_slots_, &parents_, &row_sequence_}) field->reserve(static_cast<size_t>(max_rows));
+  for (auto* field : {&places_, &pass_rows_, &from_slots_, &to_slots_, &parents_, &row_sequence_})
+    field->reserve(static_cast<size_t>(max_rows));
   sequences_.reserve(static_cast<size_t>(max_rows));
 }
 

@@ -22,7 +22,7 @@ class AcceptedRows {
   void reserve(int32_t max_rows);
   void build(const BatchView& pass, std::span<const CommitInput> accepted, const UncommittedInputs& uncommitted);
 
-  const BatchView& view() const { return view_; }             // one Keep::kAll chain for each path
+  const BatchView& view() const { return view_; }              // one Keep::kAll chain for each path
   std::span<const int32_t> places() const { return places_; }  // of each row in the uncommitted inputs
   std::span<const int32_t> pass_rows() const { return pass_rows_; }
   std::span<const int32_t> from_slots() const { return from_slots_; }  // where the pass put each row's key and value

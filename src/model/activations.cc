@@ -7,8 +7,9 @@ namespace espalier {
 
 ActivationViews ActivationViews::first_rows(int64_t rows) const {
   ActivationViews views = *this;
-  for (TensorView* view : {&views.hidden, &views.normed, &views.final, &views.q_gate, &views.k, &views.v, &views.q, &views.attention, &views.u,
-                           &views.qkv, &views.z, &views.a, &views.b, &views.delta, &views.mixed, &views.gate, &views.up, &views.gated}) {
+  for (TensorView* view :
+       {&views.hidden, &views.normed, &views.final, &views.q_gate, &views.k, &views.v, &views.q, &views.attention, &views.u, &views.qkv,
+        &views.z, &views.a, &views.b, &views.delta, &views.mixed, &views.gate, &views.up, &views.gated}) {
     *view = view->slice(0, rows);
   }
   return views;

@@ -9,9 +9,12 @@
 namespace espalier {
 
 Result<std::unique_ptr<CausalLm>> CausalLm::load(const Checkpoint& checkpoint, Backend& backend, const CausalLmOptions& options) {
-  if (options.max_rows < 1 || options.max_outputs < 1 || options.max_uncommitted_rows < 0 || options.max_uncommitted_rows > options.max_rows) {
-    return make_error(ErrorCode::kInvalidArgument, "pass limits: {} rows, {} outputs and {} uncommitted rows; the first two must be positive, the last at most the first",
-                      options.max_rows, options.max_outputs, options.max_uncommitted_rows);
+  if (options.max_rows < 1 || options.max_outputs < 1 || options.max_uncommitted_rows < 0 ||
+      options.max_uncommitted_rows > options.max_rows) {
+    return make_error(
+        ErrorCode::kInvalidArgument,
+        "pass limits: {} rows, {} outputs and {} uncommitted rows; the first two must be positive, the last at most the first",
+        options.max_rows, options.max_outputs, options.max_uncommitted_rows);
   }
   const ModelConfig& config = checkpoint.config();
   ESPALIER_ASSIGN(const ConstTensorView a_matrix, checkpoint.tensor("layers.0.mlp.gate_proj.weight"));
@@ -77,7 +80,12 @@ StateLayout CausalLm::state_layout() const {
 }
 
 ForwardContext CausalLm::context(const BatchView& batch, const KvView& kv, const StateView& state) {
-  return {.ops = backend_->ops(), .batch = batch, .kv = kv, .state = state, .act = activations_.rows(batch.num_rows), .uncommitted = uncommitted_};
+  return {.ops = backend_->ops(),
+          .batch = batch,
+          .kv = kv,
+          .state = state,
+          .act = activations_.rows(batch.num_rows),
+          .uncommitted = uncommitted_};
 }
 
 ConstTensorView CausalLm::forward(ForwardBatch& batch, const KvView& kv, const StateView& state, HiddenObserver* observer) {
@@ -137,7 +145,11 @@ void CausalLm::commit(ForwardBatch& batch, std::span<const CommitInput> accepted
     const auto from = accepted_.from_slots().subspan(begin, count);
     const auto to = accepted_.to_slots().subspan(begin, count);
     if (!std::equal(from.begin(), from.end(), to.begin())) {
-      c.ops.kv_compact({.kv = kv, .page_table = kept.page_table + sequence.page_begin, .from = from.data(), .to = to.data(), .count = sequence.num_rows});
+      c.ops.kv_compact({.kv = kv,
+                        .page_table = kept.page_table + sequence.page_begin,
+                        .from = from.data(),
+                        .to = to.data(),
+                        .count = sequence.num_rows});
     }
     keep_boundary_row(accepted_.pass_rows()[begin + count - 1], state, sequence.state_slot);
   }

@@ -43,7 +43,7 @@ class CausalLm {
   const ModelConfig& config() const { return config_; }
   KvLayout kv_layout(DType kv_dtype, int32_t page_size) const;
   StateLayout state_layout() const;
-  size_t weight_bytes() const { return weight_bytes_; }  // prepared weights and tables held
+  size_t weight_bytes() const { return weight_bytes_; }                                              // prepared weights and tables held
   size_t activation_bytes() const { return activations_.size_bytes() + uncommitted_.size_bytes(); }  // scratch held
   // Bytes read from memory per decoded token besides KV and state: for the bandwidth share of benchmarks.
   size_t bytes_per_token() const { return bytes_per_token_; }
@@ -71,10 +71,10 @@ class CausalLm {
   size_t bytes_per_token_ = 0;
 
   BackendArena weight_arena_;
-  ConstTensorView embedding_;                 // [vocab_rows, hidden_size] as stored
+  ConstTensorView embedding_;  // [vocab_rows, hidden_size] as stored
   std::vector<DecoderLayer> layers_;
-  const float* final_norm_ = nullptr;         // [hidden_size]
-  std::unique_ptr<PreparedWeight> head_;      // [vocab_rows, hidden_size]
+  const float* final_norm_ = nullptr;     // [hidden_size]
+  std::unique_ptr<PreparedWeight> head_;  // [vocab_rows, hidden_size]
   std::optional<MtpHead> mtp_;
 
   Activations activations_;

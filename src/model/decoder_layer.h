@@ -13,7 +13,8 @@ namespace espalier {
 class DecoderLayer {
  public:
   // `index_of_kind`: its place among the layers with the same kind of mixer.
-  static Result<DecoderLayer> load(WeightLoader& loader, const ModelConfig& config, const std::string& prefix, LayerKind kind, int32_t index_of_kind);
+  static Result<DecoderLayer> load(WeightLoader& loader, const ModelConfig& config, const std::string& prefix, LayerKind kind,
+                                   int32_t index_of_kind);
 
   void forward(ForwardContext& c) const;
   // Null for a layer of attention.

@@ -5,7 +5,8 @@
 namespace espalier {
 
 void ForwardBatch::clear() {
-  for (auto* field : {&tokens_, &parents_, &index_, &kv_slot_, &row_sequence_, &page_table_, &rotary_, &capture_row_, &capture_slot_, &output_rows_}) {
+  for (auto* field :
+       {&tokens_, &parents_, &index_, &kv_slot_, &row_sequence_, &page_table_, &rotary_, &capture_row_, &capture_slot_, &output_rows_}) {
     field->clear();
   }
   sequences_.clear();

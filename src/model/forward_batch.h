@@ -12,15 +12,18 @@ namespace espalier {
 
 // The tokens one sequence brings into a pass.
 struct SequenceInput {
-  std::span<const TokenId> tokens = {};          // topological order: a parent stands before its children
-  std::span<const int32_t> parents = {};         // per token, index into `tokens`, -1 = the committed end; empty = a chain
-  int32_t base = 0;                         // tokens committed so far
+  std::span<const TokenId> tokens = {};   // topological order: a parent stands before its children
+  std::span<const int32_t> parents = {};  // per token, index into `tokens`, -1 = the committed end; empty = a chain
+  int32_t base = 0;                       // tokens committed so far
   int32_t state_slot = 0;
-  std::span<const int32_t> page_table = {};      // pages for slots [0, base + tokens.size())
+  std::span<const int32_t> page_table = {};  // pages for slots [0, base + tokens.size())
   Keep keep = Keep::kAll;
-  std::span<const int32_t> output_rows = {};     // indices into `tokens` whose logits are wanted, ascending
-  struct Capture { int32_t row; int32_t slot; };
-  std::span<const Capture> captures = {};        // state after `row` into `slot`; Keep::kAll only, ascending
+  std::span<const int32_t> output_rows = {};  // indices into `tokens` whose logits are wanted, ascending
+  struct Capture {
+    int32_t row;
+    int32_t slot;
+  };
+  std::span<const Capture> captures = {};  // state after `row` into `slot`; Keep::kAll only, ascending
 };
 
 class ForwardBatch {

@@ -34,13 +34,8 @@ void GatedAttention::forward(ForwardContext& c) const {
                          .kv = c.kv,
                          .layer = kv_layer_,
                          .q = c.act.q});
-  c.ops.attention({.batch = &c.batch,
-                   .q = c.act.q,
-                   .q_gate = c.act.q_gate,
-                   .kv = c.kv,
-                   .layer = kv_layer_,
-                   .scale = scale_,
-                   .y = c.act.attention});
+  c.ops.attention(
+      {.batch = &c.batch, .q = c.act.q, .q_gate = c.act.q_gate, .kv = c.kv, .layer = kv_layer_, .scale = scale_, .y = c.act.attention});
   c.ops.linear({.x = c.act.attention, .w = o_proj_.get(), .y = c.act.hidden, .store = Store::kAdd});
 }
 

@@ -25,8 +25,8 @@ class UncommittedInputs {
 
   // Notes which rows of the pass will need a commit: those of Keep::kNone sequences.
   void begin_pass(const BatchView& batch);
-  std::span<const int32_t> rows() const { return rows_; }          // rows of the pass, ascending
-  int32_t place_of(int32_t row) const;                             // where a row of the pass is kept
+  std::span<const int32_t> rows() const { return rows_; }  // rows of the pass, ascending
+  int32_t place_of(int32_t row) const;                     // where a row of the pass is kept
   const DeltaInputs& layer(int32_t index) const { return layers_[static_cast<size_t>(index)]; }
   size_t size_bytes() const { return size_bytes_; }
 

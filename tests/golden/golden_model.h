@@ -78,8 +78,9 @@ class GoldenModelTest : public ::testing::TestWithParam<GoldenCase> {
   void SetUp() override {
     ESPALIER_REQUIRE_SHARED();
     const std::string directory = shared_path("oracle/" + GetParam().model);
-    harness_.emplace(GetParam().backend, directory,
-                     HarnessOptions{.num_sequences = 1, .num_spare_slots = 16, .max_tokens = 640, .max_rows = 520, .max_uncommitted_rows = 16});
+    harness_.emplace(
+        GetParam().backend, directory,
+        HarnessOptions{.num_sequences = 1, .num_spare_slots = 16, .max_tokens = 640, .max_rows = 520, .max_uncommitted_rows = 16});
     allowances_ = golden_allowances(GetParam().model, harness_->state().layout.activation_dtype);
     trunk_.emplace(directory + "/golden/trunk.safetensors");
     manifest_ = manifest("trunk");
@@ -109,7 +110,8 @@ class GoldenModelTest : public ::testing::TestWithParam<GoldenCase> {
     return {best, values[best] - second};
   }
 
-  // A slot's recurrent matrices summed over one side, as the goldens hold them: with probe_k [layers, Hv, dv], with probe_v [layers, Hv, dk].
+  // A slot's recurrent matrices summed over one side, as the goldens hold them: with probe_k [layers, Hv, dv], with probe_v [layers, Hv,
+  // dk].
   std::vector<float> recurrent_probe(int32_t slot, const std::string& probe_name) const {
     const StateLayout layout = harness_->state().layout;
     const auto probe = trunk_->floats(probe_name);
@@ -138,7 +140,8 @@ class GoldenModelTest : public ::testing::TestWithParam<GoldenCase> {
     for (int32_t layer = 0; layer < layout.num_layers; ++layer) {
       for (int32_t c = 0; c < layout.conv_dim; ++c) {
         for (int32_t j = 0; j < layout.conv_kernel - 1; ++j) {
-          inputs.push_back(load_as_f32(harness_->state().conv(slot, layer), layout.activation_dtype, static_cast<size_t>(j * layout.conv_dim + c)));
+          inputs.push_back(
+              load_as_f32(harness_->state().conv(slot, layer), layout.activation_dtype, static_cast<size_t>(j * layout.conv_dim + c)));
         }
       }
     }

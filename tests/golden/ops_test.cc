@@ -37,20 +37,31 @@ class OpsGolden : public OpTest {
     const int64_t rows = q.shape[0], heads = q.shape[1], dim = q.shape[2];
     Tensor q_gate(DType::kF32, {rows, heads, 2, dim});
     for (int64_t i = 0; i < rows * heads; ++i) std::copy_n(q.as<float>() + i * dim, dim, q_gate.as<float>() + i * 2 * dim);
-    const KvLayout layout{.num_layers = 1, .num_kv_heads = 1, .head_dim = static_cast<int32_t>(dim), .page_size = 64, .dtype = backend_->default_kv_dtype()};
+    const KvLayout layout{
+        .num_layers = 1, .num_kv_heads = 1, .head_dim = static_cast<int32_t>(dim), .page_size = 64, .dtype = backend_->default_kv_dtype()};
     Tensor pool(DType::kU8, {static_cast<int64_t>(layout.page_bytes())});
     const Tensor k(DType::kF32, {rows, 1, dim}), v(DType::kF32, {rows, 1, dim}), norm(DType::kF32, {dim});
     const TestBatch batch({{.parents = chain(static_cast<int32_t>(rows)), .pages = {0}}});
     BatchView view = batch.view();
     view.rotary_position = positions.data();
     Tensor y(activation(), q.shape);
-    ops().attention_input({.batch = &view, .q_gate = q_gate.view(), .k = k.view(), .v = v.view(), .q_norm = norm.as<float>(), .k_norm = norm.as<float>(),
-                           .eps = 1e-6f, .rotary = {}, .kv = {pool.view().as<std::byte>(), layout}, .layer = 0, .q = y.view()});
+    ops().attention_input({.batch = &view,
+                           .q_gate = q_gate.view(),
+                           .k = k.view(),
+                           .v = v.view(),
+                           .q_norm = norm.as<float>(),
+                           .k_norm = norm.as<float>(),
+                           .eps = 1e-6f,
+                           .rotary = {},
+                           .kv = {pool.view().as<std::byte>(), layout},
+                           .layer = 0,
+                           .q = y.view()});
     std::vector<float> out;
     for (int64_t i = 0; i < rows * heads; ++i) {
       double squares = 0.0;
       for (int64_t d = 0; d < dim; ++d) squares += std::pow(value(q, i * dim + d), 2);
-      for (int64_t d = 0; d < dim; ++d) out.push_back(static_cast<float>(value(y.view(), i * dim + d) * std::sqrt(squares / static_cast<double>(dim) + 1e-6)));
+      for (int64_t d = 0; d < dim; ++d)
+        out.push_back(static_cast<float>(value(y.view(), i * dim + d) * std::sqrt(squares / static_cast<double>(dim) + 1e-6)));
     }
     return out;
   }
@@ -70,7 +81,11 @@ TEST_P(OpsGolden, ZeroCentredNorm) {
 TEST_P(OpsGolden, GatedNorm) {
   const Shape shape{6, 1, 128};
   Tensor y(activation(), shape);
-  ops().gated_norm({.o = {data("gnorm.o"), DType::kF32, shape}, .z = {data("gnorm.z"), DType::kF32, shape}, .weight = data("gnorm.w"), .eps = 1e-6f, .y = y.view()});
+  ops().gated_norm({.o = {data("gnorm.o"), DType::kF32, shape},
+                    .z = {data("gnorm.z"), DType::kF32, shape},
+                    .weight = data("gnorm.w"),
+                    .eps = 1e-6f,
+                    .y = y.view()});
   expect_golden(y.view(), "gnorm.y", activation());
 }
 
@@ -81,7 +96,8 @@ TEST_P(OpsGolden, ConvolutionFromZeroAndFromAState) {
   Tensor pool(DType::kU8, {2 * static_cast<int64_t>(layout.slot_bytes())});
   const StateView state{pool.view().as<std::byte>(), layout};
   for (int32_t c = 0; c < channels; ++c) {  // the golden's states are [channels, 3]
-    for (int32_t j = 0; j < 3; ++j) store_from_f32(state.conv(1, 0), activation(), static_cast<size_t>(j * channels + c), data("conv.state")[c * 3 + j]);
+    for (int32_t j = 0; j < 3; ++j)
+      store_from_f32(state.conv(1, 0), activation(), static_cast<size_t>(j * channels + c), data("conv.state")[c * 3 + j]);
   }
   for (const int32_t slot : {0, 1}) {
     Tensor y(DType::kF32, u.shape);
@@ -99,13 +115,20 @@ TEST_P(OpsGolden, ConvolutionFromZeroAndFromAState) {
 // The golden gives g and beta; b and a are found that make them: beta = sigmoid(b), and g = -softplus(a) with A_log = dt_bias = 0.
 TEST_P(OpsGolden, GatedDeltaRuleFromZeroAndFromAState) {
   constexpr int32_t kRows = 70, kKeyHeads = 2, kValueHeads = 4, kDim = 128;
-  const StateLayout layout{.num_layers = 1, .num_value_heads = kValueHeads, .key_head_dim = kDim, .value_head_dim = kDim, .conv_dim = 1,
-                           .conv_kernel = 4, .hidden_size = 1, .activation_dtype = activation()};
+  const StateLayout layout{.num_layers = 1,
+                           .num_value_heads = kValueHeads,
+                           .key_head_dim = kDim,
+                           .value_head_dim = kDim,
+                           .conv_dim = 1,
+                           .conv_kernel = 4,
+                           .hidden_size = 1,
+                           .activation_dtype = activation()};
   Tensor pool(DType::kU8, {2 * static_cast<int64_t>(layout.slot_bytes())});
   const StateView state{pool.view().as<std::byte>(), layout};
   std::memcpy(state.recurrent(1, 0), data("gdn.S0"), layout.recurrent_bytes());
 
-  Tensor qkv(DType::kF32, {kRows, (2 * kKeyHeads + kValueHeads) * kDim}), a(DType::kF32, {kRows, kValueHeads}), b(DType::kF32, {kRows, kValueHeads});
+  Tensor qkv(DType::kF32, {kRows, (2 * kKeyHeads + kValueHeads) * kDim}), a(DType::kF32, {kRows, kValueHeads}),
+      b(DType::kF32, {kRows, kValueHeads});
   for (int32_t r = 0; r < kRows; ++r) {
     float* row = qkv.as<float>() + r * qkv.shape()[1];
     row = std::copy_n(data("gdn.q") + r * kKeyHeads * kDim, kKeyHeads * kDim, row);
@@ -122,8 +145,16 @@ TEST_P(OpsGolden, GatedDeltaRuleFromZeroAndFromAState) {
   for (const int32_t slot : {0, 1}) {
     Tensor o(DType::kF32, {kRows, kValueHeads * kDim});
     const TestBatch batch({{.parents = chain(kRows), .state_slot = slot}});
-    ops().gated_delta_rule({.batch = &batch.view(), .qkv = qkv.view(), .a = a.view(), .b = b.view(), .a_log = zeros.data(), .dt_bias = zeros.data(),
-                            .num_key_heads = kKeyHeads, .state = state, .layer = 0, .o = o.view()});
+    ops().gated_delta_rule({.batch = &batch.view(),
+                            .qkv = qkv.view(),
+                            .a = a.view(),
+                            .b = b.view(),
+                            .a_log = zeros.data(),
+                            .dt_bias = zeros.data(),
+                            .num_key_heads = kKeyHeads,
+                            .state = state,
+                            .layer = 0,
+                            .o = o.view()});
     for (int32_t r = 0; r < kRows; r += slot == 0 ? 5 : 1) {  // from zero the golden has every fifth row
       const float* row = o.as<float>() + r * kValueHeads * kDim;
       auto& out = slot == 0 ? from_zero : from_state;
@@ -140,11 +171,18 @@ TEST_P(OpsGolden, GatedDeltaRuleFromZeroAndFromAState) {
   expect_within(sixteenths, golden_->floats("gdn.S_zero_probe"), allowance("gdn.S_zero_probe", DType::kF32), "gdn.S_zero_probe");
 }
 
-// With q = k = v = (1, 0, 0, ...) and an empty state, o[0] = beta / sqrt(dk) up to the norm's 1e-6; a row of S that no key touches is only decayed.
+// With q = k = v = (1, 0, 0, ...) and an empty state, o[0] = beta / sqrt(dk) up to the norm's 1e-6; a row of S that no key touches is only
+// decayed.
 TEST_P(OpsGolden, Gates) {
   constexpr int32_t kHeads = 6, kDim = 128;
-  const StateLayout layout{.num_layers = 1, .num_value_heads = kHeads, .key_head_dim = kDim, .value_head_dim = kDim, .conv_dim = 1, .conv_kernel = 4,
-                           .hidden_size = 1, .activation_dtype = activation()};
+  const StateLayout layout{.num_layers = 1,
+                           .num_value_heads = kHeads,
+                           .key_head_dim = kDim,
+                           .value_head_dim = kDim,
+                           .conv_dim = 1,
+                           .conv_kernel = 4,
+                           .hidden_size = 1,
+                           .activation_dtype = activation()};
   Tensor qkv(DType::kF32, {1, 3 * kHeads * kDim});
   for (int32_t h = 0; h < 3 * kHeads; ++h) qkv.as<float>()[h * kDim] = 1.0f;
   const TestBatch batch({{.parents = chain(1)}});
@@ -154,8 +192,16 @@ TEST_P(OpsGolden, Gates) {
     const StateView state{pool.view().as<std::byte>(), layout};
     for (int32_t h = 0; h < kHeads; ++h) state.recurrent(0, 0)[(h * kDim + 1) * kDim + 1] = 1.0f;
     Tensor o(DType::kF32, {1, kHeads * kDim});
-    ops().gated_delta_rule({.batch = &batch.view(), .qkv = qkv.view(), .a = golden_->view("gates.a").slice(r, 1), .b = golden_->view("gates.b").slice(r, 1),
-                            .a_log = data("gates.A_log"), .dt_bias = data("gates.dt_bias"), .num_key_heads = kHeads, .state = state, .layer = 0, .o = o.view()});
+    ops().gated_delta_rule({.batch = &batch.view(),
+                            .qkv = qkv.view(),
+                            .a = golden_->view("gates.a").slice(r, 1),
+                            .b = golden_->view("gates.b").slice(r, 1),
+                            .a_log = data("gates.A_log"),
+                            .dt_bias = data("gates.dt_bias"),
+                            .num_key_heads = kHeads,
+                            .state = state,
+                            .layer = 0,
+                            .o = o.view()});
     for (int32_t h = 0; h < kHeads; ++h) {
       betas.push_back(o.as<float>()[h * kDim] * std::sqrt(128.0f));
       decays.push_back(state.recurrent(0, 0)[(h * kDim + 1) * kDim + 1]);
@@ -174,7 +220,8 @@ TEST_P(OpsGolden, RotaryEmbedding) {
 }
 
 TEST_P(OpsGolden, RotaryEmbeddingOfThreeStreams) {
-  expect_within(turned("mrope.q", golden_->ints("mrope.pos")), golden_->floats("mrope.q_out"), allowance("mrope.q_out", activation()), "mrope.q_out");
+  expect_within(turned("mrope.q", golden_->ints("mrope.pos")), golden_->floats("mrope.q_out"), allowance("mrope.q_out", activation()),
+                "mrope.q_out");
 }
 
 ESPALIER_ON_ALL_BACKENDS(OpsGolden);

@@ -26,7 +26,8 @@ class TreeGolden : public GoldenModelTest {
     const Json cases = manifest("tree")["cases"];
     for (const Json& entry : cases) {
       const std::string name = entry["name"].get<std::string>() + ".";
-      trees_.push_back({name, trunk_->ints(entry["prefix"].get<std::string>() + ".tokens"), golden_->ints(name + "tokens"), golden_->ints(name + "parents")});
+      trees_.push_back({name, trunk_->ints(entry["prefix"].get<std::string>() + ".tokens"), golden_->ints(name + "tokens"),
+                        golden_->ints(name + "parents")});
     }
     ASSERT_FALSE(trees_.empty());
   }
@@ -46,8 +47,10 @@ TEST_P(TreeGolden, EveryNodeIsItsPath) {
   for (const GoldenTree& tree : trees_) {
     hidden.clear();
     const ConstTensorView logits = judge(tree, &hidden);
-    expect_within({logits.as<float>(), static_cast<size_t>(logits.shape.num_elements())}, golden_->floats(tree.name + "logits"), allowances_.logits, tree.name + "logits");
-    expect_within(hidden[harness_->config().num_layers + 1].span<float>(), golden_->floats(tree.name + "final"), allowances_.final, tree.name + "final");
+    expect_within({logits.as<float>(), static_cast<size_t>(logits.shape.num_elements())}, golden_->floats(tree.name + "logits"),
+                  allowances_.logits, tree.name + "logits");
+    expect_within(hidden[harness_->config().num_layers + 1].span<float>(), golden_->floats(tree.name + "final"), allowances_.final,
+                  tree.name + "final");
     const std::vector<int32_t> argmax = golden_->ints(tree.name + "argmax");
     const auto margins = golden_->floats(tree.name + "margin");
     for (size_t node = 0; node < argmax.size(); ++node) {
@@ -106,7 +109,8 @@ TEST_P(TreeGolden, TheGreedyWalkIsAcceptedAndLeavesItsInputs) {
     std::vector<int32_t> accepted = golden_->ints(tree.name + "accepted");
     accepted.insert(accepted.begin(), 0);
     const auto margins = golden_->floats(tree.name + "margin");
-    if (std::all_of(accepted.begin(), accepted.end(), [&](int32_t node) { return margins[static_cast<size_t>(node)] > allowances_.margin; })) {
+    if (std::all_of(accepted.begin(), accepted.end(),
+                    [&](int32_t node) { return margins[static_cast<size_t>(node)] > allowances_.margin; })) {
       EXPECT_EQ(path, accepted) << tree.name;
       EXPECT_EQ(next, golden_->ints(tree.name + "next")[0]) << tree.name;
     }

@@ -30,8 +30,8 @@ TEST_P(TrunkGolden, EveryPromptIsMetLayerByLayer) {
     const auto golden_hidden = trunk_->floats(prompt + ".hidden");  // [L + 1, rows, hidden_size]
     const size_t layer_size = golden_hidden.size() / static_cast<size_t>(num_layers + 1);
     for (int32_t i = 0; i <= num_layers; ++i) {
-      expect_within(rows_of(hidden[i].view(), rows), golden_hidden.subspan(static_cast<size_t>(i) * layer_size, layer_size), allowances_.hidden,
-                    format("{}, residual stream {}", prompt, i));
+      expect_within(rows_of(hidden[i].view(), rows), golden_hidden.subspan(static_cast<size_t>(i) * layer_size, layer_size),
+                    allowances_.hidden, format("{}, residual stream {}", prompt, i));
     }
     expect_within(rows_of(hidden[num_layers + 1].view(), rows), trunk_->floats(prompt + ".final"), allowances_.final, prompt + ".final");
     expect_within(rows_of(logits, rows), trunk_->floats(prompt + ".logits"), allowances_.logits, prompt + ".logits");
@@ -51,7 +51,8 @@ TEST_P(TrunkGolden, StatesAndKeysAfterEveryPrompt) {
     harness_->reset();
     harness_->feed(0, tokens);
     expect_states(0, prompt + ".state.");
-    if (trunk_->has(prompt + ".state.conv")) expect_within(kept_inputs(0), trunk_->floats(prompt + ".state.conv"), allowances_.conv, prompt + ".state.conv");
+    if (trunk_->has(prompt + ".state.conv"))
+      expect_within(kept_inputs(0), trunk_->floats(prompt + ".state.conv"), allowances_.conv, prompt + ".state.conv");
     if (trunk_->has(prompt + ".state.S")) {
       const StateView state = harness_->state();
       std::vector<float> matrices;

@@ -36,10 +36,12 @@ TEST_P(BatchingLaw, AloneIsBatchedWithOthers) {
     const std::vector<std::string> batched = all_row_bytes(harness_->run());
     harness_->accept(2, path, 2);
     ASSERT_EQ(batched.size(), alone.size());
-    for (size_t i = 0; i < alone.size(); ++i) ASSERT_EQ(batched[i], alone[i]) << "row " << i << ": 33 rows of a chunk, a decode step, a tree of 12";
+    for (size_t i = 0; i < alone.size(); ++i)
+      ASSERT_EQ(batched[i], alone[i]) << "row " << i << ": 33 rows of a chunk, a decode step, a tree of 12";
     for (int32_t slot = 0; slot < 3; ++slot) {
       const size_t bytes = harness_->state().layout.slot_bytes();
-      EXPECT_EQ(harness_->state_bytes(slot), after_alone.state.substr(static_cast<size_t>(slot) * bytes, bytes)) << "state of sequence " << slot;
+      EXPECT_EQ(harness_->state_bytes(slot), after_alone.state.substr(static_cast<size_t>(slot) * bytes, bytes))
+          << "state of sequence " << slot;
     }
     EXPECT_TRUE(harness_->save().kv == after_alone.kv) << "pages";
   }

@@ -15,7 +15,8 @@ TEST_P(ChunkingLaw, OnePrefillIsAnyChunking) {
     harness_->reset();
     const ConstTensorView logits_of_whole = harness_->feed(0, tokens);
     const std::vector<std::string> whole = all_row_bytes(logits_of_whole);
-    for (int64_t i = 0; i < logits_of_whole.shape.num_elements(); ++i) ASSERT_TRUE(std::isfinite(logits_of_whole.as<float>()[i])) << "equal NaNs would prove nothing";
+    for (int64_t i = 0; i < logits_of_whole.shape.num_elements(); ++i)
+      ASSERT_TRUE(std::isfinite(logits_of_whole.as<float>()[i])) << "equal NaNs would prove nothing";
     const std::string state = harness_->state_bytes(0);
     for (const int32_t largest : {1, 7, 64, 150}) {
       harness_->reset();
@@ -24,7 +25,8 @@ TEST_P(ChunkingLaw, OnePrefillIsAnyChunking) {
         const int32_t count = std::min(length - begin, 1 + random.below(largest));
         const ConstTensorView logits = harness_->feed(0, std::span(tokens).subspan(static_cast<size_t>(begin), static_cast<size_t>(count)));
         for (int32_t i = 0; i < count; ++i) {
-          ASSERT_EQ(row_bytes(logits, i), whole[static_cast<size_t>(begin + i)]) << "token " << begin + i << " in a chunk of " << count << " from " << begin;
+          ASSERT_EQ(row_bytes(logits, i), whole[static_cast<size_t>(begin + i)])
+              << "token " << begin + i << " in a chunk of " << count << " from " << begin;
         }
       }
       ASSERT_EQ(harness_->state_bytes(0), state) << "state after chunks of at most " << largest;

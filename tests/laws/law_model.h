@@ -59,7 +59,12 @@ class ModelLaw : public ::testing::TestWithParam<std::tuple<LawShape, BackendCas
 
   ModelLaw() : checkpoint_(make_tiny_checkpoint(std::get<0>(GetParam()).spec)) {
     harness_.emplace(std::get<1>(GetParam()), checkpoint_.path(),
-                     HarnessOptions{.page_size = std::get<2>(GetParam()), .num_sequences = 3, .num_spare_slots = 2, .max_tokens = 256, .max_rows = 200, .max_uncommitted_rows = 40});
+                     HarnessOptions{.page_size = std::get<2>(GetParam()),
+                                    .num_sequences = 3,
+                                    .num_spare_slots = 2,
+                                    .max_tokens = 256,
+                                    .max_rows = 200,
+                                    .max_uncommitted_rows = 40});
   }
 
   std::vector<TokenId> random_tokens(Random& random, int32_t count) const {
@@ -85,8 +90,8 @@ inline std::string model_law_name(const ::testing::TestParamInfo<ModelLaw::Param
 
 }  // namespace espalier::testing
 
-#define ESPALIER_ON_ALL_LAW_MODELS(suite)                                                                                                  \
-  INSTANTIATE_TEST_SUITE_P(Models, suite,                                                                                                  \
-                           ::testing::Combine(::testing::ValuesIn(::espalier::testing::law_shapes()),                                      \
+#define ESPALIER_ON_ALL_LAW_MODELS(suite)                                                                                             \
+  INSTANTIATE_TEST_SUITE_P(Models, suite,                                                                                             \
+                           ::testing::Combine(::testing::ValuesIn(::espalier::testing::law_shapes()),                                 \
                                               ::testing::ValuesIn(::espalier::testing::test_backends()), ::testing::Values(64, 128)), \
                            ::espalier::testing::model_law_name)

@@ -27,7 +27,8 @@ TEST_P(TreeLaw, ANodeIsItsPathDecoded) {
     EXPECT_EQ(harness_->save().state, before.state) << "judging must not touch a state";
     for (int32_t node = 0; node < num_nodes; ++node) {
       harness_->restore(before);
-      ASSERT_EQ(decode(0, tokens_on(path_to(parents, node), tree)).back(), nodes[static_cast<size_t>(node)]) << "node " << node << " of " << num_nodes;
+      ASSERT_EQ(decode(0, tokens_on(path_to(parents, node), tree)).back(), nodes[static_cast<size_t>(node)])
+          << "node " << node << " of " << num_nodes;
     }
   }
 }

@@ -47,7 +47,9 @@ TEST_P(ModelLoad, HoldsEachMatrixOnceAndTheEmbeddingAsStored) {
 TEST_P(ModelLoad, ScratchGrowsWithTheLargestPass) {
   const TemporaryDirectory directory = make_tiny_checkpoint({});
   const Checkpoint checkpoint = Checkpoint::open(directory.path()).value();
-  const auto scratch = [&](const CausalLmOptions& options) { return CausalLm::load(checkpoint, *backend_, options).value()->activation_bytes(); };
+  const auto scratch = [&](const CausalLmOptions& options) {
+    return CausalLm::load(checkpoint, *backend_, options).value()->activation_bytes();
+  };
   const size_t small = scratch({.max_rows = 16, .max_outputs = 1, .max_uncommitted_rows = 16});
   EXPECT_GT(scratch({.max_rows = 32, .max_outputs = 1, .max_uncommitted_rows = 16}), small);
   EXPECT_GT(scratch({.max_rows = 16, .max_outputs = 2, .max_uncommitted_rows = 16}), small);
@@ -57,7 +59,8 @@ TEST_P(ModelLoad, ScratchGrowsWithTheLargestPass) {
 TEST_P(ModelLoad, RefusesLimitsThatNoPassFits) {
   const TemporaryDirectory directory = make_tiny_checkpoint({});
   const Checkpoint checkpoint = Checkpoint::open(directory.path()).value();
-  for (const CausalLmOptions& options : {CausalLmOptions{.max_rows = 0, .max_uncommitted_rows = 0}, {.max_outputs = 0}, {.max_rows = 8, .max_uncommitted_rows = 9}}) {
+  for (const CausalLmOptions& options :
+       {CausalLmOptions{.max_rows = 0, .max_uncommitted_rows = 0}, {.max_outputs = 0}, {.max_rows = 8, .max_uncommitted_rows = 9}}) {
     const auto model = CausalLm::load(checkpoint, *backend_, options);
     ASSERT_FALSE(model.ok());
     EXPECT_EQ(model.error().code, ErrorCode::kInvalidArgument);

@@ -25,7 +25,8 @@ void expect_within(std::span<const float> actual, std::span<const float> expecte
   EXPECT_LE(errors.back(), allowance.max) << what << ": largest error";
   EXPECT_LE(errors[std::min(errors.size() - 1, errors.size() * 999 / 1000)], allowance.p999) << what << ": 99.9th percentile of errors";
   EXPECT_LE(sum / static_cast<double>(errors.size()), allowance.mean) << what << ": mean error";
-  EXPECT_LE(std::sqrt(squared_error), allowance.relative_rms * std::sqrt(squared_size)) << what << ": root mean square error relative to the tensor";
+  EXPECT_LE(std::sqrt(squared_error), allowance.relative_rms * std::sqrt(squared_size))
+      << what << ": root mean square error relative to the tensor";
 }
 
 }  // namespace espalier::testing

@@ -28,7 +28,8 @@ class GoldenFile {
   }
 
  private:
-  template <typename T> std::span<const T> values(const std::string& name) const {
+  template <typename T>
+  std::span<const T> values(const std::string& name) const {
     const ConstTensorView tensor = view(name);
     return {tensor.as<T>(), static_cast<size_t>(tensor.shape.num_elements())};
   }

@@ -7,11 +7,13 @@
 
 namespace espalier::testing {
 
-ModelHarness::ModelHarness(const BackendCase& backend, const std::string& checkpoint_directory, const HarnessOptions& options) : backend_(backend.make()) {
+ModelHarness::ModelHarness(const BackendCase& backend, const std::string& checkpoint_directory, const HarnessOptions& options)
+    : backend_(backend.make()) {
   const Checkpoint checkpoint = Checkpoint::open(checkpoint_directory).value();
-  model_ = CausalLm::load(checkpoint, *backend_,
-                          {.max_rows = options.max_rows, .max_outputs = options.max_rows, .max_uncommitted_rows = options.max_uncommitted_rows})
-               .value();
+  model_ =
+      CausalLm::load(checkpoint, *backend_,
+                     {.max_rows = options.max_rows, .max_outputs = options.max_rows, .max_uncommitted_rows = options.max_uncommitted_rows})
+          .value();
   kv_layout_ = model_->kv_layout(backend_->default_kv_dtype(), options.page_size);
   const int32_t pages_per_sequence = (options.max_tokens + options.page_size - 1) / options.page_size;
   for (int32_t s = 0; s < options.num_sequences; ++s) {
@@ -19,7 +21,8 @@ ModelHarness::ModelHarness(const BackendCase& backend, const std::string& checkp
     for (int32_t i = 0; i < pages_per_sequence; ++i) table.push_back((pages_per_sequence - 1 - i) * options.num_sequences + s);
   }
   kv_memory_ = backend_->reserve(static_cast<size_t>(pages_per_sequence * options.num_sequences) * kv_layout_.page_bytes()).value();
-  state_memory_ = backend_->reserve(static_cast<size_t>(options.num_sequences + options.num_spare_slots) * model_->state_layout().slot_bytes()).value();
+  state_memory_ =
+      backend_->reserve(static_cast<size_t>(options.num_sequences + options.num_spare_slots) * model_->state_layout().slot_bytes()).value();
   committed_.assign(static_cast<size_t>(options.num_sequences), 0);
   for (int32_t i = 0; i < options.max_rows; ++i) all_rows_.push_back(i);
 }
@@ -30,13 +33,15 @@ void ModelHarness::reset() {
   std::fill(committed_.begin(), committed_.end(), 0);
 }
 
-ConstTensorView ModelHarness::feed(int32_t sequence, std::span<const TokenId> tokens, std::span<const SequenceInput::Capture> captures, HiddenObserver* observer) {
+ConstTensorView ModelHarness::feed(int32_t sequence, std::span<const TokenId> tokens, std::span<const SequenceInput::Capture> captures,
+                                   HiddenObserver* observer) {
   begin();
   add(sequence, tokens, {}, Keep::kAll, captures);
   return run(observer);
 }
 
-ConstTensorView ModelHarness::judge(int32_t sequence, std::span<const TokenId> tokens, std::span<const int32_t> parents, HiddenObserver* observer) {
+ConstTensorView ModelHarness::judge(int32_t sequence, std::span<const TokenId> tokens, std::span<const int32_t> parents,
+                                    HiddenObserver* observer) {
   begin();
   add(sequence, tokens, parents, Keep::kNone);
   return run(observer);

@@ -36,15 +36,18 @@ class ModelHarness {
   // Every sequence empty, every byte of state and pages zero.
   void reset();
   // A chain to be kept, in one pass; logits [tokens, vocab_rows] of every row, valid until the next pass.
-  ConstTensorView feed(int32_t sequence, std::span<const TokenId> tokens, std::span<const SequenceInput::Capture> captures = {}, HiddenObserver* observer = nullptr);
+  ConstTensorView feed(int32_t sequence, std::span<const TokenId> tokens, std::span<const SequenceInput::Capture> captures = {},
+                       HiddenObserver* observer = nullptr);
   // A tree to be judged; logits of every node.
-  ConstTensorView judge(int32_t sequence, std::span<const TokenId> tokens, std::span<const int32_t> parents, HiddenObserver* observer = nullptr);
+  ConstTensorView judge(int32_t sequence, std::span<const TokenId> tokens, std::span<const int32_t> parents,
+                        HiddenObserver* observer = nullptr);
   // Keeps a path of the sequence's tree in the last pass, which held it as its sequence number `index_in_pass`.
   void accept(int32_t sequence, std::span<const int32_t> path, int32_t index_in_pass = 0);
 
   // For passes of several sequences: `add` as ForwardBatch with all rows as outputs, then `run`.
   void begin() { batch_.clear(); }
-  void add(int32_t sequence, std::span<const TokenId> tokens, std::span<const int32_t> parents, Keep keep, std::span<const SequenceInput::Capture> captures = {});
+  void add(int32_t sequence, std::span<const TokenId> tokens, std::span<const int32_t> parents, Keep keep,
+           std::span<const SequenceInput::Capture> captures = {});
   ConstTensorView run(HiddenObserver* observer = nullptr);
 
   std::string state_bytes(int32_t slot) const;

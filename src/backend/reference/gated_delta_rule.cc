@@ -70,7 +70,8 @@ void ReferenceOps::gated_delta_rule(const GatedDeltaRuleArgs& args) {
         step(args, r, head, committed);
         for (int32_t i = 0; i < batch.num_captures; ++i) {
           if (batch.capture_row[i] != r) continue;
-          std::copy_n(committed, head_size, args.state.recurrent(batch.capture_slot[i], args.layer) + static_cast<size_t>(head) * head_size);
+          std::copy_n(committed, head_size,
+                      args.state.recurrent(batch.capture_slot[i], args.layer) + static_cast<size_t>(head) * head_size);
         }
       }
     }
