@@ -1,6 +1,7 @@
 #include "tensor/codec.h"
 
 #include <cmath>
+#include <cstring>
 
 #include "base/result.h"
 
@@ -53,12 +54,16 @@ uint8_t f32_to_e4m3(float value) {
 }
 
 float load_as_f32(const void* data, DType dtype, size_t index) {
+  const auto element = [&]<typename T>(T value) {  // by bytes: arrays from files may lie anywhere
+    std::memcpy(&value, static_cast<const std::byte*>(data) + index * sizeof value, sizeof value);
+    return value;
+  };
   switch (dtype) {
-    case DType::kF32: return static_cast<const float*>(data)[index];
-    case DType::kBf16: return bf16_to_f32(static_cast<const uint16_t*>(data)[index]);
-    case DType::kF16: return f16_to_f32(static_cast<const uint16_t*>(data)[index]);
-    case DType::kF8E4M3: return e4m3_to_f32(static_cast<const uint8_t*>(data)[index]);
-    case DType::kF64: return static_cast<float>(static_cast<const double*>(data)[index]);
+    case DType::kF32: return element(float{});
+    case DType::kBf16: return bf16_to_f32(element(uint16_t{}));
+    case DType::kF16: return f16_to_f32(element(uint16_t{}));
+    case DType::kF8E4M3: return e4m3_to_f32(element(uint8_t{}));
+    case DType::kF64: return static_cast<float>(element(double{}));
     default: break;
   }
   ESPALIER_CHECK(!"a floating-point dtype");

@@ -24,7 +24,7 @@ uint16_t f32_to_f16(float value);
 float e4m3_to_f32(uint8_t bits);
 uint8_t f32_to_e4m3(float value);  // saturates to +-448
 
-// Element `index` of an array of F32, BF16, F16, F64 or F8_E4M3.
+// Element `index` of an array of F32, BF16, F16, F64 or F8_E4M3; the array read from may be misaligned.
 float load_as_f32(const void* data, DType dtype, size_t index);
 void store_from_f32(void* data, DType dtype, size_t index, float value);
 
