@@ -1,0 +1,32 @@
+// AVX2 with FMA: products of FP32, packed BF16 widened on load.
+#include "backend/cpu/kernels/avx2/vec.h"
+#include "backend/cpu/kernels/kernel_table.h"
+
+namespace espalier::cpu {
+namespace {
+
+constexpr int kWidenRows = 6;    // x 2 vectors = 12 accumulators of 16 registers
+constexpr int kWidenPanels = 4;  // one row: 8 accumulators
+constexpr int kDeltaVectors = 2;
+
+#include "backend/cpu/kernels/shared/math.inc"
+#include "backend/cpu/kernels/shared/row_kernels.inc"
+#include "backend/cpu/kernels/shared/gemm_widen.inc"
+#include "backend/cpu/kernels/shared/attention.inc"
+#include "backend/cpu/kernels/shared/delta_rule.inc"
+#include "backend/cpu/kernels/shared/table.inc"
+
+constexpr KernelTable kTable = {
+    .name = "avx2",
+    .recipe = "FP32 FMA, K ascending from 0",
+    .operand_bytes = sizeof(float),
+    .pack_rows = widen_pack_rows,
+    .gemm = widen_gemm,
+    ESPALIER_SHARED_KERNELS,
+};
+
+}  // namespace
+
+const KernelTable& avx2_table() { return kTable; }
+
+}  // namespace espalier::cpu
