@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "backend/reference/reference_kv.h"
 #include "base/file.h"
 #include "base/format.h"
 #include "base/json.h"
@@ -153,17 +152,13 @@ class GoldenModelTest : public ::testing::TestWithParam<GoldenCase> {
     expect_within(recurrent_probe(slot, "probe_v"), trunk_->floats(prefix + "S_probe_v"), allowances_.recurrent, prefix + "S_probe_v");
   }
 
-  // Only the reference backend's pages can be read from outside; elsewhere keys and values show in what attention makes of them.
-  bool pages_are_readable() const { return GetParam().backend.name == "reference"; }
-
   // Stored keys or values of slots [begin, begin + count) in one full-attention layer: [count, num_kv_heads, head_dim].
   std::vector<float> stored(KvPart part, int32_t kv_layer, int32_t begin, int32_t count) const {
-    const KvView kv = harness_->kv();
     std::vector<float> rows;
     for (int32_t slot = begin; slot < begin + count; ++slot) {
-      for (int32_t h = 0; h < kv.layout.num_kv_heads; ++h) {
-        const std::byte* row = reference_kv_row(kv, kv_layer, harness_->pages(0).data(), slot, part, h);
-        for (int32_t i = 0; i < kv.layout.head_dim; ++i) rows.push_back(load_as_f32(row, kv.layout.dtype, static_cast<size_t>(i)));
+      for (int32_t h = 0; h < harness_->config().num_kv_heads; ++h) {
+        const std::vector<float> row = GetParam().backend.read_kv(harness_->kv(), kv_layer, harness_->pages(0).data(), slot, part, h);
+        rows.insert(rows.end(), row.begin(), row.end());
       }
     }
     return rows;
