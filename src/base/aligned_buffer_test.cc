@@ -46,10 +46,10 @@ TEST(AlignedBuffer, MovingHandsTheMemoryOver) {
   }
 }
 
-TEST(ReservedRange, AddressesFarBeyondTheMemoryOfTheMachineCanBeReserved) {
-  const ReservedRange range = ReservedRange::reserve(size_t{1} << 40).value();
-  range.data()[size_t{1} << 39] = std::byte{1};
-  EXPECT_EQ(range.data()[(size_t{1} << 39) + 1], std::byte{0});
+TEST(ReservedRange, AddressesAloneTakeNoMemory) {
+  const ReservedRange range = ReservedRange::reserve(size_t{1} << 37).value();
+  range.data()[size_t{1} << 36] = std::byte{1};
+  EXPECT_EQ(range.data()[(size_t{1} << 36) + 1], std::byte{0});
 }
 
 TEST(ReservedRange, MoreAddressesThanThereAreIsAnError) {
