@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <cstdlib>
 #include <string>
 
 #include "tests/support/oracle.h"
@@ -100,6 +100,20 @@ TEST(Checkpoint, TheDefaultModel) {
   EXPECT_EQ(checkpoint.config().num_full_layers(), 2);
   EXPECT_TRUE(checkpoint.config().tie_word_embeddings);
   EXPECT_TRUE(checkpoint.config().has_mtp);
+  EXPECT_THAT(checkpoint.config().stop_ids, ElementsAre(8129, 8131));
+  EXPECT_THAT(checkpoint.notes(), IsEmpty());
+}
+
+TEST(Checkpoint, WhatTheGeneratorWritesOpens) {
+  const testing::TemporaryDirectory directory;
+  const std::string out = directory.path() + "/model";
+  const std::string command = "python3 -B '" ESPALIER_SOURCE_DIR "/tools/make_random_checkpoint.py' '" + out +
+                              "' --vocab 8192 --shard-bytes 1000000 --tokenizer '" ESPALIER_SOURCE_DIR "/models/espalier-nano'";
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  const Checkpoint checkpoint = opened(out);
+  EXPECT_TRUE(checkpoint.config().has_mtp);
+  EXPECT_TRUE(checkpoint.config().tie_word_embeddings);
+  EXPECT_EQ(checkpoint.config().vocab_rows, 8192);
   EXPECT_THAT(checkpoint.config().stop_ids, ElementsAre(8129, 8131));
   EXPECT_THAT(checkpoint.notes(), IsEmpty());
 }
