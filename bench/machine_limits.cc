@@ -94,6 +94,7 @@ void keep(const T& value) {
     config[16 + 2 * t] = 64;
     config[48 + t] = 16;
   }
+  __asm__ __volatile__("" : : "r"(config) : "memory");  // GCC 12 takes ldtilecfg to read 8 bytes
   _tile_loadconfig(config);
   _tile_zero(0);
   _tile_zero(1);

@@ -8,8 +8,8 @@
 namespace espalier {
 namespace {
 
-// A loop of the next op usually follows within microseconds; going to sleep and waking up costs tens of them. Sanitizers and
-// oversubscribed machines never spin: there the spinning thread would hold the processor that the work needs.
+// A loop of the next op usually follows within microseconds; going to sleep and waking up costs 50 of them and more on a virtual
+// machine. Sanitizers and oversubscribed machines never spin: there the spinning thread would hold the processor that the work needs.
 bool may_spin(int num_threads) {
 #ifdef ESPALIER_SANITIZED
   (void)num_threads;
@@ -19,7 +19,10 @@ bool may_spin(int num_threads) {
 #endif
 }
 
-constexpr std::chrono::microseconds kSpin{50};
+// Several wake-ups long: if the caller once sleeps, its workers must still be awake when it returns with the next loop. With less, each
+// side falls asleep while waiting for the other to wake, op after op.
+constexpr std::chrono::microseconds kSpin{300};
+constexpr std::chrono::microseconds kYieldAfter{5};
 
 void pause() {
 #if defined(__x86_64__)
@@ -29,16 +32,17 @@ void pause() {
 #endif
 }
 
-// Waits until `word` no longer holds `old`.
+// Waits until `word` no longer holds `old`. Yielding matters on a busy machine: the thread waited for may be queued behind this one.
 void wait_while_equal(std::atomic<uint32_t>& word, uint32_t old, bool spin) {
   if (spin) {
-    const auto deadline = std::chrono::steady_clock::now() + kSpin;
-    do {
+    const auto start = std::chrono::steady_clock::now();
+    for (auto waited = start - start; waited < kSpin; waited = std::chrono::steady_clock::now() - start) {
       for (int i = 0; i < 32; ++i) {
         if (word.load(std::memory_order_acquire) != old) return;
         pause();
       }
-    } while (std::chrono::steady_clock::now() < deadline);
+      if (waited > kYieldAfter) std::this_thread::yield();
+    }
   }
   while (word.load(std::memory_order_acquire) == old) word.wait(old, std::memory_order_acquire);
 }

@@ -11,8 +11,10 @@ std::vector<const KernelTable*> available_tables() {
   const CpuFeatures& features = cpu_features();
   std::vector<const KernelTable*> tables;
 #if defined(__x86_64__)
+  if (features.amx_bf16) tables.push_back(&amx_table());
   if (features.avx512) tables.push_back(&avx512_table());
   if (features.avx2) tables.push_back(&avx2_table());
+  if (features.avx512 && !features.amx_bf16) tables.push_back(&amx_twin_table());
 #elif defined(__aarch64__)
   if (features.neon_bf16) tables.push_back(&neon_table());
 #endif

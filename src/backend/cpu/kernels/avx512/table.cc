@@ -9,6 +9,7 @@ constexpr int kDeltaVectors = 4;
 
 #include "backend/cpu/kernels/shared/math.inc"
 #include "backend/cpu/kernels/shared/row_kernels.inc"
+#include "backend/cpu/kernels/avx512/operand.inc"
 #include "backend/cpu/kernels/avx512/gemm.inc"
 #include "backend/cpu/kernels/shared/attention.inc"
 #include "backend/cpu/kernels/shared/delta_rule.inc"
