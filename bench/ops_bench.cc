@@ -116,9 +116,11 @@ void measure(benchmark::State& state, const std::string& table, const Work& work
   state.counters["of_limit"] = std::max(dot_seconds, memory_seconds) / best;
 }
 
-std::unique_ptr<Backend> make_backend(const std::string& table) { return make_cpu_backend({.threads = num_threads(), .isa = table}).value(); }
+std::unique_ptr<Backend> make_backend(const std::string& table) {
+  return make_cpu_backend({.threads = num_threads(), .isa = table}).value();
+}
 
-void linear(benchmark::State& state, const std::string& table, int64_t n, int64_t k, int64_t rows) {
+void BM_Linear(benchmark::State& state, const std::string& table, int64_t n, int64_t k, int64_t rows) {
   const auto backend = make_backend(table);
   std::vector<std::unique_ptr<PreparedWeight>> weights;
   {
@@ -136,7 +138,7 @@ void linear(benchmark::State& state, const std::string& table, int64_t n, int64_
   });
 }
 
-void attention(benchmark::State& state, const std::string& table, int32_t rows, int32_t history) {
+void BM_Attention(benchmark::State& state, const std::string& table, int32_t rows, int32_t history) {
   const auto backend = make_backend(table);
   const Chain chain(rows, history);
   // Several layers, so that a decode step never finds its keys in a cache.
@@ -148,31 +150,52 @@ void attention(benchmark::State& state, const std::string& table, int32_t rows, 
   double pairs = 0;  // of a query head with a key
   for (int32_t i = 0; i < rows; ++i) pairs += static_cast<double>(kHeads) * (history + i + 1);
   measure(state, table, {.bytes = 2.0 * 2 * kKvHeads * kHeadDim * (history + rows), .flops = 4.0 * kHeadDim * pairs}, [&] {
-    backend->ops().attention({.batch = &chain.view, .q = q.view(), .q_gate = gate.view(), .kv = {reinterpret_cast<std::byte*>(pool.as<uint16_t>()), layout},
-                              .layer = layer, .scale = 0.0625f, .y = y.view()});
+    backend->ops().attention({.batch = &chain.view,
+                              .q = q.view(),
+                              .q_gate = gate.view(),
+                              .kv = {reinterpret_cast<std::byte*>(pool.as<uint16_t>()), layout},
+                              .layer = layer,
+                              .scale = 0.0625f,
+                              .y = y.view()});
     layer = (layer + 1) % layout.num_layers;
   });
 }
 
-void attention_input(benchmark::State& state, const std::string& table, int32_t rows) {
+void BM_AttentionInput(benchmark::State& state, const std::string& table, int32_t rows) {
   const auto backend = make_backend(table);
   const Chain chain(rows, 1000);
   const KvLayout layout{.num_layers = 1, .num_kv_heads = kKvHeads, .head_dim = kHeadDim, .page_size = 64, .dtype = DType::kBf16};
   Tensor pool = noise(DType::kBf16, {static_cast<int64_t>(chain.pages.size() * layout.page_bytes() / 2)});
-  const Tensor q_gate = noise(DType::kF32, {rows, kHeads, 2, kHeadDim}), k = noise(DType::kF32, {rows, kKvHeads, kHeadDim}), norm = noise(DType::kF32, {kHeadDim});
+  const Tensor q_gate = noise(DType::kF32, {rows, kHeads, 2, kHeadDim}), k = noise(DType::kF32, {rows, kKvHeads, kHeadDim}),
+               norm = noise(DType::kF32, {kHeadDim});
   Tensor q(DType::kBf16, {rows, kHeads, kHeadDim});
   measure(state, table, {.bytes = rows * kHeadDim * (kHeads * (4.0 + 2.0) + 2 * kKvHeads * (4.0 + 2.0))}, [&] {
-    backend->ops().attention_input({.batch = &chain.view, .q_gate = q_gate.view(), .k = k.view(), .v = k.view(), .q_norm = norm.as<float>(), .k_norm = norm.as<float>(),
-                                    .eps = 1e-6f, .rotary = {}, .kv = {reinterpret_cast<std::byte*>(pool.as<uint16_t>()), layout}, .layer = 0, .q = q.view()});
+    backend->ops().attention_input({.batch = &chain.view,
+                                    .q_gate = q_gate.view(),
+                                    .k = k.view(),
+                                    .v = k.view(),
+                                    .q_norm = norm.as<float>(),
+                                    .k_norm = norm.as<float>(),
+                                    .eps = 1e-6f,
+                                    .rotary = {},
+                                    .kv = {reinterpret_cast<std::byte*>(pool.as<uint16_t>()), layout},
+                                    .layer = 0,
+                                    .q = q.view()});
   });
 }
 
 StateLayout state_layout(int32_t layers) {
-  return {.num_layers = layers, .num_value_heads = kDeltaHeads, .key_head_dim = kDeltaDim, .value_head_dim = kDeltaDim, .conv_dim = kConvDim, .conv_kernel = 4,
-          .hidden_size = kHidden, .activation_dtype = DType::kBf16};
+  return {.num_layers = layers,
+          .num_value_heads = kDeltaHeads,
+          .key_head_dim = kDeltaDim,
+          .value_head_dim = kDeltaDim,
+          .conv_dim = kConvDim,
+          .conv_kernel = 4,
+          .hidden_size = kHidden,
+          .activation_dtype = DType::kBf16};
 }
 
-void gated_delta_rule(benchmark::State& state, const std::string& table, int32_t rows) {
+void BM_GatedDeltaRule(benchmark::State& state, const std::string& table, int32_t rows) {
   const auto backend = make_backend(table);
   const Chain chain(rows, 0);
   const StateLayout layout = state_layout(rows == 1 ? static_cast<int32_t>(kColdBytes >> 20) : 1);
@@ -183,14 +206,21 @@ void gated_delta_rule(benchmark::State& state, const std::string& table, int32_t
   // Three products over the state for each row, on FP32 lanes: compared with the dot peak they show what the recurrence costs a prefill.
   const double products = rows > 1 ? 3.0 * 2 * kDeltaHeads * kDeltaDim * kDeltaDim * rows : 0.0;
   measure(state, table, {.bytes = 2.0 * static_cast<double>(layout.recurrent_bytes()), .flops = products}, [&] {
-    backend->ops().gated_delta_rule({.batch = &chain.view, .qkv = qkv.view(), .a = gates.view(), .b = gates.view(), .a_log = gates.as<float>(),
-                                     .dt_bias = gates.as<float>(), .num_key_heads = kDeltaHeads,
-                                     .state = {reinterpret_cast<std::byte*>(pool.as<uint8_t>()), layout}, .layer = layer, .o = o.view()});
+    backend->ops().gated_delta_rule({.batch = &chain.view,
+                                     .qkv = qkv.view(),
+                                     .a = gates.view(),
+                                     .b = gates.view(),
+                                     .a_log = gates.as<float>(),
+                                     .dt_bias = gates.as<float>(),
+                                     .num_key_heads = kDeltaHeads,
+                                     .state = {reinterpret_cast<std::byte*>(pool.as<uint8_t>()), layout},
+                                     .layer = layer,
+                                     .o = o.view()});
     layer = (layer + 1) % layout.num_layers;
   });
 }
 
-void causal_conv(benchmark::State& state, const std::string& table, int32_t rows) {
+void BM_CausalConv(benchmark::State& state, const std::string& table, int32_t rows) {
   const auto backend = make_backend(table);
   const Chain chain(rows, 0);
   const StateLayout layout = state_layout(1);
@@ -198,76 +228,83 @@ void causal_conv(benchmark::State& state, const std::string& table, int32_t rows
   const Tensor u = noise(DType::kF32, {rows, kConvDim}), weight = noise(DType::kF32, {kConvDim, 4});
   Tensor y(DType::kF32, {rows, kConvDim});
   measure(state, table, {.bytes = 8.0 * rows * kConvDim}, [&] {
-    backend->ops().causal_conv({.batch = &chain.view, .u = u.view(), .weight = weight.as<float>(), .state = {reinterpret_cast<std::byte*>(pool.as<uint8_t>()), layout},
-                                .layer = 0, .y = y.view()});
+    backend->ops().causal_conv({.batch = &chain.view,
+                                .u = u.view(),
+                                .weight = weight.as<float>(),
+                                .state = {reinterpret_cast<std::byte*>(pool.as<uint8_t>()), layout},
+                                .layer = 0,
+                                .y = y.view()});
   });
 }
 
-void rms_norm(benchmark::State& state, const std::string& table, int64_t rows) {
+void BM_RmsNorm(benchmark::State& state, const std::string& table, int64_t rows) {
   const auto backend = make_backend(table);
   const Tensor x = noise(DType::kF32, {rows, kHidden});
   Tensor y(DType::kBf16, {rows, kHidden});
-  measure(state, table, {.bytes = 6.0 * static_cast<double>(rows) * kHidden}, [&] {
-    backend->ops().rms_norm({.x = x.view(), .weight = x.as<float>(), .eps = 1e-6f, .y = y.view()});
-  });
+  measure(state, table, {.bytes = 6.0 * static_cast<double>(rows) * kHidden},
+          [&] { backend->ops().rms_norm({.x = x.view(), .weight = x.as<float>(), .eps = 1e-6f, .y = y.view()}); });
 }
 
-void gated_norm(benchmark::State& state, const std::string& table, int64_t rows) {
+void BM_GatedNorm(benchmark::State& state, const std::string& table, int64_t rows) {
   const auto backend = make_backend(table);
   const Tensor o = noise(DType::kF32, {rows, kDeltaHeads, kDeltaDim});
   Tensor y(DType::kBf16, {rows, kDeltaHeads, kDeltaDim});
-  measure(state, table, {.bytes = 10.0 * static_cast<double>(rows) * kDeltaHeads * kDeltaDim}, [&] {
-    backend->ops().gated_norm({.o = o.view(), .z = o.view(), .weight = o.as<float>(), .eps = 1e-6f, .y = y.view()});
-  });
+  measure(state, table, {.bytes = 10.0 * static_cast<double>(rows) * kDeltaHeads * kDeltaDim},
+          [&] { backend->ops().gated_norm({.o = o.view(), .z = o.view(), .weight = o.as<float>(), .eps = 1e-6f, .y = y.view()}); });
 }
 
-void silu_mul(benchmark::State& state, const std::string& table, int64_t rows) {
+void BM_SiluMul(benchmark::State& state, const std::string& table, int64_t rows) {
   const auto backend = make_backend(table);
   const Tensor gate = noise(DType::kF32, {rows, 3584}), up = noise(DType::kF32, {rows, 3584});
   Tensor y(DType::kBf16, {rows, 3584});
-  measure(state, table, {.bytes = 10.0 * static_cast<double>(rows) * 3584}, [&] { backend->ops().silu_mul({.gate = gate.view(), .up = up.view(), .y = y.view()}); });
+  measure(state, table, {.bytes = 10.0 * static_cast<double>(rows) * 3584},
+          [&] { backend->ops().silu_mul({.gate = gate.view(), .up = up.view(), .y = y.view()}); });
 }
 
-void embed(benchmark::State& state, const std::string& table, int32_t rows) {
+void BM_Embed(benchmark::State& state, const std::string& table, int32_t rows) {
   const auto backend = make_backend(table);
   const Chain chain(rows, 0);
   const Tensor embedding = noise(DType::kBf16, {1, kHidden});
   Tensor y(DType::kF32, {rows, kHidden});
-  measure(state, table, {.bytes = 6.0 * rows * kHidden}, [&] { backend->ops().embed({.batch = &chain.view, .table = embedding.view(), .y = y.view()}); });
+  measure(state, table, {.bytes = 6.0 * rows * kHidden},
+          [&] { backend->ops().embed({.batch = &chain.view, .table = embedding.view(), .y = y.view()}); });
 }
 
-void gather_rows(benchmark::State& state, const std::string& table, int32_t rows) {
+void BM_GatherRows(benchmark::State& state, const std::string& table, int32_t rows) {
   const auto backend = make_backend(table);
   const Chain chain(rows, 0);
   const Tensor x = noise(DType::kF32, {rows, kHidden});
   Tensor y(DType::kF32, {rows, kHidden});
-  measure(state, table, {.bytes = 8.0 * rows * kHidden}, [&] {
-    backend->ops().gather_rows({.x = x.view(), .rows = chain.index.data(), .num_rows = rows, .y = y.view()});
-  });
+  measure(state, table, {.bytes = 8.0 * rows * kHidden},
+          [&] { backend->ops().gather_rows({.x = x.view(), .rows = chain.index.data(), .num_rows = rows, .y = y.view()}); });
 }
 
-void copy(benchmark::State& state, const std::string& table, size_t bytes) {
+void BM_Copy(benchmark::State& state, const std::string& table, size_t bytes) {
   const auto backend = make_backend(table);
   const Tensor from(DType::kU8, {static_cast<int64_t>(bytes)});
   Tensor to(DType::kU8, {static_cast<int64_t>(bytes)});
   measure(state, table, {.bytes = 2.0 * static_cast<double>(bytes)}, [&] {
-    backend->ops().copy({.from = reinterpret_cast<const std::byte*>(from.as<uint8_t>()), .to = reinterpret_cast<std::byte*>(to.as<uint8_t>()), .bytes = bytes});
+    backend->ops().copy({.from = reinterpret_cast<const std::byte*>(from.as<uint8_t>()),
+                         .to = reinterpret_cast<std::byte*>(to.as<uint8_t>()),
+                         .bytes = bytes});
   });
 }
 
 // Four accepted nodes of a tree of sixteen, all six layers.
-void kv_compact(benchmark::State& state, const std::string& table) {
+void BM_KvCompact(benchmark::State& state, const std::string& table) {
   const auto backend = make_backend(table);
   const KvLayout layout{.num_layers = 6, .num_kv_heads = kKvHeads, .head_dim = kHeadDim, .page_size = 64, .dtype = DType::kBf16};
   Tensor pool = noise(DType::kBf16, {static_cast<int64_t>(layout.page_bytes() / 2)});
   const int32_t page = 0, from[] = {11, 14, 19, 25}, to[] = {10, 11, 12, 13};
   measure(state, table, {.bytes = 2.0 * 4 * static_cast<double>(layout.page_bytes()) / 64}, [&] {
-    backend->ops().kv_compact({.kv = {reinterpret_cast<std::byte*>(pool.as<uint16_t>()), layout}, .page_table = &page, .from = from, .to = to, .count = 4});
+    backend->ops().kv_compact(
+        {.kv = {reinterpret_cast<std::byte*>(pool.as<uint16_t>()), layout}, .page_table = &page, .from = from, .to = to, .count = 4});
   });
 }
 
 template <typename... Args>
-void add(const std::string& op, const std::string& table, const std::string& shape, void (*fn)(benchmark::State&, const std::string&, Args...), Args... args) {
+void add(const std::string& op, const std::string& table, const std::string& shape,
+         void (*fn)(benchmark::State&, const std::string&, Args...), Args... args) {
   benchmark::RegisterBenchmark((op + "/" + table + "/" + shape).c_str(), [=](benchmark::State& state) { fn(state, table, args...); })
       ->UseRealTime()
       ->Unit(benchmark::kMicrosecond);
@@ -277,30 +314,32 @@ void register_all(const std::string& table) {
   struct Matrix {
     int64_t n, k;
   };
-  for (const Matrix& m : {Matrix{16, 1024}, {512, 1024}, {1024, 1024}, {1024, 2048}, {1024, 3584}, {3584, 1024}, {6144, 1024}, {248320, 1024}}) {
-    add("linear", table, format("{}x{}/rows:1", m.n, m.k), linear, m.n, m.k, int64_t{1});
+  for (const Matrix& m :
+       {Matrix{16, 1024}, {512, 1024}, {1024, 1024}, {1024, 2048}, {1024, 3584}, {3584, 1024}, {6144, 1024}, {248320, 1024}}) {
+    add("linear", table, format("{}x{}/rows:1", m.n, m.k), BM_Linear, m.n, m.k, int64_t{1});
   }
-  for (const int64_t rows : {2, 4, 8, 16}) add("linear", table, format("6144x1024/rows:{}", rows), linear, int64_t{6144}, int64_t{1024}, rows);
+  for (const int64_t rows : {2, 4, 8, 16})
+    add("linear", table, format("6144x1024/rows:{}", rows), BM_Linear, int64_t{6144}, int64_t{1024}, rows);
   for (const Matrix& m : {Matrix{1024, 1024}, {1024, 3584}, {3584, 1024}, {6144, 1024}}) {
-    add("linear", table, format("{}x{}/rows:512", m.n, m.k), linear, m.n, m.k, int64_t{512});
+    add("linear", table, format("{}x{}/rows:512", m.n, m.k), BM_Linear, m.n, m.k, int64_t{512});
   }
-  add("linear", table, "6144x1024/rows:2048", linear, int64_t{6144}, int64_t{1024}, int64_t{2048});
-  add("attention", table, "rows:1/history:16384", attention, 1, 16384);
-  add("attention", table, "rows:256/history:16384", attention, 256, 16384);
-  add("attention", table, "rows:512/history:0", attention, 512, 0);
+  add("linear", table, "6144x1024/rows:2048", BM_Linear, int64_t{6144}, int64_t{1024}, int64_t{2048});
+  add("attention", table, "rows:1/history:16384", BM_Attention, 1, 16384);
+  add("attention", table, "rows:256/history:16384", BM_Attention, 256, 16384);
+  add("attention", table, "rows:512/history:0", BM_Attention, 512, 0);
   for (const int32_t rows : {1, 512}) {
     const std::string shape = format("rows:{}", rows);
-    add("attention_input", table, shape, attention_input, rows);
-    add("gated_delta_rule", table, shape, gated_delta_rule, rows);
-    add("causal_conv", table, shape, causal_conv, rows);
-    add("rms_norm", table, shape, rms_norm, int64_t{rows});
-    add("gated_norm", table, shape, gated_norm, int64_t{rows});
-    add("silu_mul", table, shape, silu_mul, int64_t{rows});
-    add("embed", table, shape, embed, rows);
-    add("gather_rows", table, shape, gather_rows, rows);
+    add("attention_input", table, shape, BM_AttentionInput, rows);
+    add("gated_delta_rule", table, shape, BM_GatedDeltaRule, rows);
+    add("causal_conv", table, shape, BM_CausalConv, rows);
+    add("rms_norm", table, shape, BM_RmsNorm, int64_t{rows});
+    add("gated_norm", table, shape, BM_GatedNorm, int64_t{rows});
+    add("silu_mul", table, shape, BM_SiluMul, int64_t{rows});
+    add("embed", table, shape, BM_Embed, rows);
+    add("gather_rows", table, shape, BM_GatherRows, rows);
   }
-  add("copy", table, "19MB", copy, size_t{19} << 20);
-  add("kv_compact", table, "4 of 16", kv_compact);
+  add("copy", table, "19MB", BM_Copy, size_t{19} << 20);
+  add("kv_compact", table, "4 of 16", BM_KvCompact);
 }
 
 }  // namespace

@@ -72,8 +72,8 @@ CpuFeatures detect() {
   const bool zmm = (states & 0xE6) == 0xE6;
   const bool tiles = (states & 0x60000) == 0x60000;
   features.avx2 = ymm && bit(basic.ecx, 12) && bit(basic.ecx, 28) && bit(basic.ecx, 29) && bit(extended.ebx, 5);
-  features.avx512 = features.avx2 && zmm && bit(extended.ebx, 16) && bit(extended.ebx, 17) && bit(extended.ebx, 30) && bit(extended.ebx, 31) &&
-                    bit(extended.ecx, 11) && bit(extended1.eax, 5);
+  features.avx512 = features.avx2 && zmm && bit(extended.ebx, 16) && bit(extended.ebx, 17) && bit(extended.ebx, 30) &&
+                    bit(extended.ebx, 31) && bit(extended.ecx, 11) && bit(extended1.eax, 5);
   features.amx_bf16 = features.avx512 && tiles && bit(extended.edx, 22) && bit(extended.edx, 24) && request_tile_state();
   return features;
 }

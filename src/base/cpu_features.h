@@ -6,11 +6,11 @@
 namespace espalier {
 
 struct CpuFeatures {
-  bool avx2 = false;         // AVX2, FMA, F16C; the OS saves ymm registers
-  bool avx512 = false;       // F, BW, VL, DQ, VNNI and BF16; the OS saves zmm and mask registers
-  bool amx_bf16 = false;     // AMX tiles with BF16; the OS has granted this process the tile state
-  bool neon_bf16 = false;    // Armv8.2 with the BF16 extension
-  std::string processor;     // "AMD EPYC ...", for reports
+  bool avx2 = false;       // AVX2, FMA, F16C; the OS saves ymm registers
+  bool avx512 = false;     // F, BW, VL, DQ, VNNI and BF16; the OS saves zmm and mask registers
+  bool amx_bf16 = false;   // AMX tiles with BF16; the OS has granted this process the tile state
+  bool neon_bf16 = false;  // Armv8.2 with the BF16 extension
+  std::string processor;   // "AMD EPYC ...", for reports
 };
 
 const CpuFeatures& cpu_features();

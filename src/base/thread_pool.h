@@ -29,7 +29,8 @@ class ThreadPool {
       for (int64_t chunk = 0; chunk < num_chunks; ++chunk) fn(chunk, 0);
       return;
     }
-    run(num_chunks, [](const void* context, int64_t chunk, int thread) { (*static_cast<const Fn*>(context))(chunk, thread); }, &fn);
+    run(
+        num_chunks, [](const void* context, int64_t chunk, int thread) { (*static_cast<const Fn*>(context))(chunk, thread); }, &fn);
   }
 
  private:

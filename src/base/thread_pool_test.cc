@@ -46,7 +46,9 @@ std::atomic<int> g_started{0};
 
 TEST(ThreadPool, StartHookRunsOnEveryStartedThread) {
   g_started = 0;
-  { ThreadPool pool(4, [] { g_started.fetch_add(1); }); }
+  {
+    ThreadPool pool(4, [] { g_started.fetch_add(1); });
+  }
   EXPECT_EQ(g_started.load(), 3);
 }
 

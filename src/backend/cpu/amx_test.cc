@@ -19,7 +19,8 @@ namespace {
 using testing::Random;
 
 struct Problem {
-  Problem(int64_t num_rows, int64_t num_outputs, int64_t depth, uint32_t seed) : rows(num_rows), n(num_outputs), k(depth), random(seed), x(DType::kBf16, {rows, k}), w(DType::kBf16, {n, k}) {
+  Problem(int64_t num_rows, int64_t num_outputs, int64_t depth, uint32_t seed)
+      : rows(num_rows), n(num_outputs), k(depth), random(seed), x(DType::kBf16, {rows, k}), w(DType::kBf16, {n, k}) {
     // Magnitudes over 24 binary orders: the order of a sum shows in its last bits.
     for (Tensor* tensor : {&x, &w}) {
       for (uint16_t& bits : tensor->span<uint16_t>()) bits = f32_to_bf16(std::ldexp(random.uniform(), random.below(24) - 12));
@@ -31,8 +32,16 @@ struct Problem {
     ThreadPool pool(1);
     const PackedWeight packed(w.view(), pool);
     std::vector<float> y(static_cast<size_t>(rows * n), 0.5f);
-    table.gemm({.a = x.as<uint16_t>(), .a_stride = k, .rows = rows, .b = packed.panel(0), .panel_stride = PackedWeight::panel_elements(k), .n = n, .k = k, .c = y.data(),
-                .c_stride = n, .store = store});
+    table.gemm({.a = x.as<uint16_t>(),
+                .a_stride = k,
+                .rows = rows,
+                .b = packed.panel(0),
+                .panel_stride = PackedWeight::panel_elements(k),
+                .n = n,
+                .k = k,
+                .c = y.data(),
+                .c_stride = n,
+                .store = store});
     return y;
   }
 
@@ -41,7 +50,9 @@ struct Problem {
   Tensor x, w;
 };
 
-bool same_bytes(const std::vector<float>& a, const std::vector<float>& b) { return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0; }
+bool same_bytes(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
 
 class AmxTest : public ::testing::Test {
  protected:
@@ -60,7 +71,8 @@ TEST_F(AmxTest, TwinFollowsTheStepsOfTheInstruction) {
         for (int64_t block = 0; block < problem.k; block += 32) {
           float sums[2] = {0.0f, 0.0f};
           for (int64_t i = 0; i < 32; ++i) {
-            const float a = bf16_to_f32(problem.x.as<uint16_t>()[r * problem.k + block + i]), b = bf16_to_f32(problem.w.as<uint16_t>()[j * problem.k + block + i]);
+            const float a = bf16_to_f32(problem.x.as<uint16_t>()[r * problem.k + block + i]),
+                        b = bf16_to_f32(problem.w.as<uint16_t>()[j * problem.k + block + i]);
             sums[i % 2] = std::fma(a, b, sums[i % 2]);
           }
           acc += sums[0] + sums[1];

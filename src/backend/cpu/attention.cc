@@ -45,9 +45,16 @@ class BlockAttention {
     return m * s.head_dim * s.operand_bytes + m * kTile * (s.operand_bytes + 4) + m * 4 + 2 * kTile * s.head_dim * 2 + 4 * 64;
   }
 
-  BlockAttention(const KernelTable& table, const AttentionArgs& args, const AttentionPlan& plan, const AttentionPlan::Block& block, int32_t kv_head,
-                 const Shape& shape, std::byte* scratch)
-      : table_(table), args_(args), batch_(*args.batch), plan_(plan), block_(block), sequence_(batch_.sequences[block.sequence]), kv_head_(kv_head), shape_(shape),
+  BlockAttention(const KernelTable& table, const AttentionArgs& args, const AttentionPlan& plan, const AttentionPlan::Block& block,
+                 int32_t kv_head, const Shape& shape, std::byte* scratch)
+      : table_(table),
+        args_(args),
+        batch_(*args.batch),
+        plan_(plan),
+        block_(block),
+        sequence_(batch_.sequences[block.sequence]),
+        kv_head_(kv_head),
+        shape_(shape),
         rows_((block.end - block.begin) * shape.group) {
     const int64_t m = shape.rows * shape.group;
     const auto take = [&](int64_t bytes) {
@@ -67,7 +74,8 @@ class BlockAttention {
     const int64_t row_elements = args_.q.shape[1] * shape_.head_dim;
     for (int32_t i = block_.begin; i < block_.end; ++i) {
       const auto* q = args_.q.as<uint16_t>() + entry(i).row * row_elements + kv_head_ * shape_.group * shape_.head_dim;
-      table_.pack_rows(q, shape_.head_dim, shape_.group, shape_.head_dim, shape_.head_dim, query_ + operand_row(i) * shape_.head_dim * shape_.operand_bytes);
+      table_.pack_rows(q, shape_.head_dim, shape_.group, shape_.head_dim, shape_.head_dim,
+                       query_ + operand_row(i) * shape_.head_dim * shape_.operand_bytes);
     }
   }
 
@@ -93,8 +101,14 @@ class BlockAttention {
   }
 
   void merge(const SoftmaxState& total, const SoftmaxState& span) const {
-    table_.merge_span({.rows = rows_, .head_dim = shape_.head_dim, .max = total.max, .sum = total.sum, .out = total.out, .span_max = span.max,
-                       .span_sum = span.sum, .span_out = span.out});
+    table_.merge_span({.rows = rows_,
+                       .head_dim = shape_.head_dim,
+                       .max = total.max,
+                       .sum = total.sum,
+                       .out = total.out,
+                       .span_max = span.max,
+                       .span_sum = span.sum,
+                       .span_out = span.out});
   }
 
   void finish(const SoftmaxState& state) const {
@@ -102,7 +116,8 @@ class BlockAttention {
     for (int32_t i = block_.begin; i < block_.end; ++i) {
       for (int64_t g = 0; g < shape_.group; ++g) {
         const int64_t head = entry(i).row * num_heads + kv_head_ * shape_.group + g, m = operand_row(i) + g;
-        table_.attention_output(state.out + m * d, state.sum[m], args_.q_gate.as<float>() + (2 * head + 1) * d, d, args_.y.as<uint16_t>() + head * d);
+        table_.attention_output(state.out + m * d, state.sum[m], args_.q_gate.as<float>() + (2 * head + 1) * d, d,
+                                args_.y.as<uint16_t>() + head * d);
       }
     }
   }
@@ -129,7 +144,8 @@ class BlockAttention {
     for (int32_t row = leaf; row >= 0 && batch_.index[row] >= begin; row = batch_.parent[row]) {
       if (batch_.index[row] >= begin + kAttentionTile) continue;
       const int32_t slot = batch_.kv_slot[row];
-      copy_position(kv_tile(args_.kv, args_.layer, page_table(), slot, kv_head_), slot % kTile, gathered_, batch_.index[row] - begin, shape_.head_dim);
+      copy_position(kv_tile(args_.kv, args_.layer, page_table(), slot, kv_head_), slot % kTile, gathered_, batch_.index[row] - begin,
+                    shape_.head_dim);
     }
     return gathered_;
   }
@@ -140,15 +156,39 @@ class BlockAttention {
     while (begin < end && position(begin) < first_key) ++begin;  // ascending within a path; committed tiles are seen by all
     const int64_t first = operand_row(begin), rows = operand_row(end) - first, d = shape_.head_dim;
     if (rows == 0) return;
-    for (int32_t i = begin; i < end; ++i) std::fill_n(visible_ + operand_row(i), shape_.group, std::clamp(position(i) + 1 - first_key, 0, kAttentionTile));
+    for (int32_t i = begin; i < end; ++i)
+      std::fill_n(visible_ + operand_row(i), shape_.group, std::clamp(position(i) + 1 - first_key, 0, kAttentionTile));
     float* scores = scores_ + first * kTile;
     std::byte* p = p_ + first * kTile * shape_.operand_bytes;
-    table_.gemm({.a = query_ + first * d * shape_.operand_bytes, .a_stride = d, .rows = rows, .b = keys_values.keys, .panel_stride = kPanelRows * d, .n = kTile,
-                 .k = d, .c = scores, .c_stride = kTile, .store = GemmStore::kAssign});
-    table_.softmax_tile({.scores = scores, .visible = visible_ + first, .rows = rows, .scale = args_.scale, .max = state.max + first, .sum = state.sum + first,
-                         .out = state.out + first * d, .head_dim = d, .p = p});
-    table_.gemm({.a = p, .a_stride = kTile, .rows = rows, .b = keys_values.values, .panel_stride = kPanelRows * kTile, .n = d, .k = kTile,
-                 .c = state.out + first * d, .c_stride = d, .store = GemmStore::kAdd});
+    table_.gemm({.a = query_ + first * d * shape_.operand_bytes,
+                 .a_stride = d,
+                 .rows = rows,
+                 .b = keys_values.keys,
+                 .panel_stride = kPanelRows * d,
+                 .n = kTile,
+                 .k = d,
+                 .c = scores,
+                 .c_stride = kTile,
+                 .store = GemmStore::kAssign});
+    table_.softmax_tile({.scores = scores,
+                         .visible = visible_ + first,
+                         .rows = rows,
+                         .scale = args_.scale,
+                         .max = state.max + first,
+                         .sum = state.sum + first,
+                         .out = state.out + first * d,
+                         .head_dim = d,
+                         .p = p});
+    table_.gemm({.a = p,
+                 .a_stride = kTile,
+                 .rows = rows,
+                 .b = keys_values.values,
+                 .panel_stride = kPanelRows * kTile,
+                 .n = d,
+                 .k = kTile,
+                 .c = state.out + first * d,
+                 .c_stride = d,
+                 .store = GemmStore::kAdd});
   }
 
   const KernelTable& table_;
@@ -190,10 +230,13 @@ void CpuOps::attention(const AttentionArgs& args) {
   const int64_t thread_bytes = scratch_bytes + 2 * state_floats * static_cast<int64_t>(sizeof(float));
   for (Scratch& scratch : per_thread_) scratch.get<std::byte>(thread_bytes);
   const auto block_attention = [&](int64_t block_head, int thread) {
-    return BlockAttention(table_, args, attention_plan_, blocks[static_cast<size_t>(block_head / kv_heads)], static_cast<int32_t>(block_head % kv_heads), shape,
+    return BlockAttention(table_, args, attention_plan_, blocks[static_cast<size_t>(block_head / kv_heads)],
+                          static_cast<int32_t>(block_head % kv_heads), shape,
                           per_thread_[static_cast<size_t>(thread)].get<std::byte>(thread_bytes));
   };
-  const auto state_memory = [&](int thread) { return reinterpret_cast<float*>(per_thread_[static_cast<size_t>(thread)].get<std::byte>(thread_bytes) + scratch_bytes); };
+  const auto state_memory = [&](int thread) {
+    return reinterpret_cast<float*>(per_thread_[static_cast<size_t>(thread)].get<std::byte>(thread_bytes) + scratch_bytes);
+  };
 
   // Enough blocks to keep every thread busy: each walks its spans in order. Otherwise spans run side by side and are merged after,
   // in the same order with the same function.
@@ -214,7 +257,9 @@ void CpuOps::attention(const AttentionArgs& args) {
     return;
   }
   auto* states = shared_[0].get<float>(num_blocks * kv_heads * spans * state_floats);
-  const auto state_of = [&](int64_t block_head, int32_t span) { return SoftmaxState(states + (block_head * spans + span) * state_floats, block_rows * group); };
+  const auto state_of = [&](int64_t block_head, int32_t span) {
+    return SoftmaxState(states + (block_head * spans + span) * state_floats, block_rows * group);
+  };
   pool_.parallel_for(num_blocks * kv_heads * spans, [&](int64_t chunk, int thread) {
     const int64_t block_head = chunk / spans;
     const auto span = static_cast<int32_t>(chunk % spans);

@@ -18,7 +18,15 @@ void CpuOps::attention_input(const AttentionInputArgs& args) {
     auto* cos = per_thread_[static_cast<size_t>(thread)].get<float>(2 * half + 2 * head_dim);
     float *sin = cos + half, *normed = sin + half;
     auto* rounded = reinterpret_cast<uint16_t*>(normed + head_dim);
-    NormRotateArgs head{.x = nullptr, .weight = args.q_norm, .eps = args.eps, .n = head_dim, .cos = cos, .sin = sin, .half = half, .scratch = normed, .y = nullptr};
+    NormRotateArgs head{.x = nullptr,
+                        .weight = args.q_norm,
+                        .eps = args.eps,
+                        .n = head_dim,
+                        .cos = cos,
+                        .sin = sin,
+                        .half = half,
+                        .scratch = normed,
+                        .y = nullptr};
     for (int64_t r = begin; r < end; ++r) {
       rotary_.angles(batch, static_cast<int32_t>(r), cos, sin);
       head.weight = args.q_norm;

@@ -12,8 +12,8 @@ namespace espalier::cpu {
 class AttentionPlan {
  public:
   struct Path {
-    int32_t leaf;    // its last row
-    bool in_place;   // every row of the path lies on the slot of its position: tiles need no gathering
+    int32_t leaf;   // its last row
+    bool in_place;  // every row of the path lies on the slot of its position: tiles need no gathering
   };
   struct Entry {
     int32_t row;
@@ -21,7 +21,7 @@ class AttentionPlan {
   };
   struct Block {
     int32_t sequence;
-    int32_t begin;   // entries() [begin, end); ascending position within a path
+    int32_t begin;  // entries() [begin, end); ascending position within a path
     int32_t end;
     int32_t last_position;
   };

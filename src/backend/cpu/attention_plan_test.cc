@@ -7,8 +7,8 @@
 namespace espalier::cpu {
 namespace {
 
-using ::testing::ElementsAre;
 using testing::chain;
+using ::testing::ElementsAre;
 using testing::TestBatch;
 
 std::vector<int32_t> rows_of(const AttentionPlan& plan, int32_t path) {

@@ -71,11 +71,18 @@ void CpuOps::causal_conv(const CausalConvArgs& args) {
       const int32_t last = sequence.row_begin + sequence.num_rows - 1;
       for (int32_t row = sequence.row_begin; row <= last; ++row) {
         inputs.path_to(row, num_taps, taps);
-        table_.conv_row({.taps = taps.data(), .num_taps = num_taps, .weight = weight, .weight_stride = conv_dim, .begin = begin, .end = end, .y = y + row * conv_dim});
+        table_.conv_row({.taps = taps.data(),
+                         .num_taps = num_taps,
+                         .weight = weight,
+                         .weight_stride = conv_dim,
+                         .begin = begin,
+                         .end = end,
+                         .y = y + row * conv_dim});
       }
       while (capture < batch.num_captures && batch.capture_row[capture] <= last) {
         inputs.path_to(batch.capture_row[capture], num_kept, taps);
-        keep_inputs(taps, num_kept, begin, channels, conv_dim, reinterpret_cast<uint16_t*>(args.state.conv(batch.capture_slot[capture], args.layer)));
+        keep_inputs(taps, num_kept, begin, channels, conv_dim,
+                    reinterpret_cast<uint16_t*>(args.state.conv(batch.capture_slot[capture], args.layer)));
         ++capture;
       }
       if (sequence.keep == Keep::kAll && sequence.num_rows > 0) {

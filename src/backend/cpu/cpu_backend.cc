@@ -28,13 +28,15 @@ class CpuBackend final : public Backend {
 
   Status check(const ModelNeeds& needs) const override {
     if (needs.weight_dtype != DType::kBf16 && needs.weight_dtype != DType::kF16 && needs.weight_dtype != DType::kF32) {
-      return make_error(ErrorCode::kUnsupported, "cpu backend: weights of type {}: expected BF16, F16 or F32", dtype_name(needs.weight_dtype));
+      return make_error(ErrorCode::kUnsupported, "cpu backend: weights of type {}: expected BF16, F16 or F32",
+                        dtype_name(needs.weight_dtype));
     }
     if (needs.kv_dtype != DType::kBf16) {
       return make_error(ErrorCode::kUnsupported, "cpu backend: keys and values of type {}: expected BF16", dtype_name(needs.kv_dtype));
     }
     if (needs.conv_kernel < 0 || needs.conv_kernel > kMaxConvKernel) {
-      return make_error(ErrorCode::kUnsupported, "cpu backend: a convolution over {} inputs: expected at most {}", needs.conv_kernel, kMaxConvKernel);
+      return make_error(ErrorCode::kUnsupported, "cpu backend: a convolution over {} inputs: expected at most {}", needs.conv_kernel,
+                        kMaxConvKernel);
     }
     ESPALIER_TRY(check_multiple("attention head size", needs.head_dim, kPackedK, 512));
     ESPALIER_TRY(check_multiple("Gated DeltaNet key head size", needs.key_head_dim, kSlab, 256));
@@ -42,7 +44,9 @@ class CpuBackend final : public Backend {
   }
 
   Result<std::unique_ptr<BackendMemory>> reserve(size_t bytes) override { return reserve_host_memory(bytes); }
-  std::unique_ptr<PreparedWeight> prepare_weight(const ConstTensorView& weight) override { return std::make_unique<PackedWeight>(weight, ops_.pool()); }
+  std::unique_ptr<PreparedWeight> prepare_weight(const ConstTensorView& weight) override {
+    return std::make_unique<PackedWeight>(weight, ops_.pool());
+  }
   size_t prepared_weight_bytes(int64_t n, int64_t k, DType) const override { return PackedWeight::packed_bytes(n, k); }
 
   Ops& ops() override { return ops_; }

@@ -13,7 +13,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr ModelNeeds kQwen = {.weight_dtype = DType::kBf16, .head_dim = 256, .key_head_dim = 128, .value_head_dim = 128, .conv_kernel = 4, .kv_dtype = DType::kBf16};
+constexpr ModelNeeds kQwen = {
+    .weight_dtype = DType::kBf16, .head_dim = 256, .key_head_dim = 128, .value_head_dim = 128, .conv_kernel = 4, .kv_dtype = DType::kBf16};
 
 TEST(CpuBackend, EveryAvailableTableCanBeForced) {
   ASSERT_FALSE(available_tables().empty());

@@ -21,7 +21,8 @@ void CpuOps::embed(const EmbedArgs& args) {
         const auto* bits = args.table.as<uint16_t>() + token * hidden;
         for (int64_t i = 0; i < hidden; ++i) row[i] = bf16_to_f32(bits[i]);
       } else {
-        for (int64_t i = 0; i < hidden; ++i) row[i] = load_as_f32(args.table.data, args.table.dtype, static_cast<size_t>(token * hidden + i));
+        for (int64_t i = 0; i < hidden; ++i)
+          row[i] = load_as_f32(args.table.data, args.table.dtype, static_cast<size_t>(token * hidden + i));
       }
     }
   });

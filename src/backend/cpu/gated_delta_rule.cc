@@ -19,7 +19,8 @@ void copy_columns(const float* from, int64_t from_stride, float* to, int64_t to_
 }
 
 // The nodes of a tree in depth-first order, and their depths (0: child of the committed end).
-void depth_first(const BatchView& batch, const SequenceView& sequence, std::vector<int32_t>& links, std::vector<int32_t>& order, std::vector<int32_t>& depth) {
+void depth_first(const BatchView& batch, const SequenceView& sequence, std::vector<int32_t>& links, std::vector<int32_t>& order,
+                 std::vector<int32_t>& depth) {
   const int32_t begin = sequence.row_begin, count = sequence.num_rows;
   links.assign(static_cast<size_t>(2 * count + 1), -1);  // first child of the root and of each node, then the next sibling of each node
   int32_t* first_child = links.data() + 1;               // [-1] is the committed end
@@ -52,13 +53,14 @@ void CpuOps::gated_delta_rule(const GatedDeltaRuleArgs& args) {
   const int64_t rows = batch.num_rows, qk_row = key_heads * key_dim, qkv_row = 2 * qk_row + value_heads * value_dim;
   const auto* qkv = args.qkv.as<float>();
 
-  auto* normed = shared_[0].get<float>(rows * 2 * qk_row);  // [rows, q or k, key_heads, key_dim]
+  auto* normed = shared_[0].get<float>(rows * 2 * qk_row);      // [rows, q or k, key_heads, key_dim]
   auto* gates = shared_[1].get<float>(rows * 2 * value_heads);  // [rows, decay or beta, value_heads]
   const float query_scale = 1.0f / std::sqrt(static_cast<float>(key_dim));
   for_ranges(rows, 4, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
       for (int64_t h = 0; h < 2 * key_heads; ++h) {
-        table_.l2_normalize(qkv + r * qkv_row + h * key_dim, key_dim, h < key_heads ? query_scale : 1.0f, normed + r * 2 * qk_row + h * key_dim);
+        table_.l2_normalize(qkv + r * qkv_row + h * key_dim, key_dim, h < key_heads ? query_scale : 1.0f,
+                            normed + r * 2 * qk_row + h * key_dim);
       }
       table_.delta_gates(args.a.as<float>() + r * value_heads, args.b.as<float>() + r * value_heads, args.a_log, args.dt_bias, value_heads,
                          gates + r * 2 * value_heads, gates + (r * 2 + 1) * value_heads);
@@ -77,13 +79,26 @@ void CpuOps::gated_delta_rule(const GatedDeltaRuleArgs& args) {
   for (Scratch& scratch : per_thread_) scratch.get<float>(deepest * slab_floats);
 
   // Token `row` and the tokens - 1 rows after it, for the columns from `column` on.
-  const auto run = [&](int32_t row, int64_t tokens, int64_t head, int64_t column, int64_t columns, const float* from, int64_t from_stride, float* to,
-                       int64_t to_stride) {
+  const auto run = [&](int32_t row, int64_t tokens, int64_t head, int64_t column, int64_t columns, const float* from, int64_t from_stride,
+                       float* to, int64_t to_stride) {
     const float* q = normed + row * 2 * qk_row + head / (value_heads / key_heads) * key_dim;
-    table_.delta_run({.from = from, .from_stride = from_stride, .to = to, .to_stride = to_stride, .key_dim = key_dim, .columns = columns, .tokens = tokens,
-                      .q = q, .k = q + qk_row, .qk_stride = 2 * qk_row, .v = qkv + row * qkv_row + 2 * qk_row + head * value_dim + column, .v_stride = qkv_row,
-                      .decay = gates + row * 2 * value_heads + head, .beta = gates + (row * 2 + 1) * value_heads + head, .gate_stride = 2 * value_heads,
-                      .o = args.o.as<float>() + (row * value_heads + head) * value_dim + column, .o_stride = value_heads * value_dim});
+    table_.delta_run({.from = from,
+                      .from_stride = from_stride,
+                      .to = to,
+                      .to_stride = to_stride,
+                      .key_dim = key_dim,
+                      .columns = columns,
+                      .tokens = tokens,
+                      .q = q,
+                      .k = q + qk_row,
+                      .qk_stride = 2 * qk_row,
+                      .v = qkv + row * qkv_row + 2 * qk_row + head * value_dim + column,
+                      .v_stride = qkv_row,
+                      .decay = gates + row * 2 * value_heads + head,
+                      .beta = gates + (row * 2 + 1) * value_heads + head,
+                      .gate_stride = 2 * value_heads,
+                      .o = args.o.as<float>() + (row * value_heads + head) * value_dim + column,
+                      .o_stride = value_heads * value_dim});
   };
 
   int32_t tree_begin = 0, capture_begin = 0;
@@ -104,7 +119,8 @@ void CpuOps::gated_delta_rule(const GatedDeltaRuleArgs& args) {
         for (int32_t i = tree_begin; i < tree_begin + sequence.num_rows; ++i) {
           const int32_t depth = tree_depth_[static_cast<size_t>(i)];
           const float* from = depth == 0 ? state_of(sequence.state_slot, head, column) : stack + (depth - 1) * slab_floats;
-          run(tree_order_[static_cast<size_t>(i)], 1, head, column, kSlab, from, depth == 0 ? value_dim : kSlab, stack + depth * slab_floats, kSlab);
+          run(tree_order_[static_cast<size_t>(i)], 1, head, column, kSlab, from, depth == 0 ? value_dim : kSlab,
+              stack + depth * slab_floats, kSlab);
         }
       });
       tree_begin += sequence.num_rows;

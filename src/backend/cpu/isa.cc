@@ -31,7 +31,8 @@ Result<const KernelTable*> choose_table(std::string_view name) {
   if (tables.empty()) {
     return make_error(ErrorCode::kUnsupported, "{}: the cpu backend needs AVX2 with FMA or Armv8.2 with BF16", cpu_features().processor);
   }
-  return make_error(ErrorCode::kUnsupported, "instruction set {:?}: expected one of {} on this processor ({})", name, names, cpu_features().processor);
+  return make_error(ErrorCode::kUnsupported, "instruction set {:?}: expected one of {} on this processor ({})", name, names,
+                    cpu_features().processor);
 }
 
 }  // namespace espalier::cpu

@@ -30,7 +30,8 @@ using ArrayFn = void (*)(const float* x, int64_t n, float* y);
 double worst_ulp(ArrayFn fn, double (*exact)(double), float low, float high) {
   constexpr int64_t kPoints = 200'001;
   std::vector<float> x(kPoints), y(kPoints);
-  for (int64_t i = 0; i < kPoints; ++i) x[static_cast<size_t>(i)] = low + (high - low) * static_cast<float>(i) / static_cast<float>(kPoints - 1);
+  for (int64_t i = 0; i < kPoints; ++i)
+    x[static_cast<size_t>(i)] = low + (high - low) * static_cast<float>(i) / static_cast<float>(kPoints - 1);
   fn(x.data(), kPoints, y.data());
   double worst = 0.0;
   for (size_t i = 0; i < x.size(); ++i) {
@@ -95,7 +96,8 @@ TEST_P(KernelsTest, TailsComputeWhatFullVectorsDo) {
 }
 
 TEST_P(KernelsTest, RoundsToBf16AsTheCodecDoes) {
-  std::vector<float> x = {0.0f, -0.0f, 1.0f, -1.0f, 3.4e38f, std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()};
+  std::vector<float> x = {
+      0.0f, -0.0f, 1.0f, -1.0f, 3.4e38f, std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()};
   for (uint32_t upper : {0x3F80u, 0x3F81u, 0xC123u, 0x7F7Fu, 0x0080u}) {
     for (uint32_t lower : {0u, 1u, 0x7FFFu, 0x8000u, 0x8001u, 0xFFFFu}) x.push_back(std::bit_cast<float>(upper << 16 | lower));
   }
@@ -118,8 +120,16 @@ TEST_P(KernelsTest, GemmAgreesWithTheOtherTables) {
     std::vector<std::byte> a(kRows * kK * t.operand_bytes);
     t.pack_rows(x.as<uint16_t>(), kK, kRows, kK, kK, a.data());
     std::vector<float> y(kRows * kN);
-    t.gemm({.a = a.data(), .a_stride = kK, .rows = kRows, .b = packed.panel(0), .panel_stride = PackedWeight::panel_elements(kK), .n = kN, .k = kK,
-            .c = y.data(), .c_stride = kN, .store = GemmStore::kAssign});
+    t.gemm({.a = a.data(),
+            .a_stride = kK,
+            .rows = kRows,
+            .b = packed.panel(0),
+            .panel_stride = PackedWeight::panel_elements(kK),
+            .n = kN,
+            .k = kK,
+            .c = y.data(),
+            .c_stride = kN,
+            .store = GemmStore::kAssign});
     return y;
   };
   const std::vector<float> mine = product(table());

@@ -13,7 +13,7 @@ namespace espalier::cpu {
 static_assert(kTile == kAttentionTile);
 
 struct KvTile {
-  uint16_t* keys;    // kTile * head_dim elements each
+  uint16_t* keys;  // kTile * head_dim elements each
   uint16_t* values;
 };
 

@@ -12,7 +12,9 @@ namespace {
 void load_row(const std::byte* row, DType dtype, int64_t begin, int64_t count, uint16_t* out) {
   const std::byte* from = row + static_cast<size_t>(begin) * dtype_size(dtype);
   switch (dtype) {
-    case DType::kBf16: std::memcpy(out, from, static_cast<size_t>(count) * sizeof(uint16_t)); return;
+    case DType::kBf16:
+      std::memcpy(out, from, static_cast<size_t>(count) * sizeof(uint16_t));
+      return;
     case DType::kF16:
       for (int64_t i = 0; i < count; ++i) {
         uint16_t bits;

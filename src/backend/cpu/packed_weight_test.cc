@@ -21,7 +21,8 @@ TEST(PackedWeight, ElementsLieInPanelsOfPairsAndPaddingIsZero) {
       for (int64_t i = 0; i < panels * 16; ++i) {
         for (int64_t j = 0; j < padded_k; ++j) {
           const uint16_t expected = i < n && j < k ? w.as<uint16_t>()[i * k + j] : 0;
-          ASSERT_EQ(packed.panel(i / 16)[j / 2 * 32 + i % 16 * 2 + j % 2], expected) << "row " << i << ", k " << j << " of " << n << " x " << k;
+          ASSERT_EQ(packed.panel(i / 16)[j / 2 * 32 + i % 16 * 2 + j % 2], expected)
+              << "row " << i << ", k " << j << " of " << n << " x " << k;
         }
       }
     }
@@ -31,8 +32,8 @@ TEST(PackedWeight, ElementsLieInPanelsOfPairsAndPaddingIsZero) {
 TEST(PackedWeight, WiderSourcesAreRoundedToNearestEven) {
   ThreadPool pool(1);
   Tensor w(DType::kF32, {1, 3});
-  w.as<float>()[0] = 1.00390625f;             // halfway between 1 and 1.0078125: to even
-  w.as<float>()[1] = 1.01171875f;             // halfway between 1.0078125 and 1.015625: to even, up
+  w.as<float>()[0] = 1.00390625f;  // halfway between 1 and 1.0078125: to even
+  w.as<float>()[1] = 1.01171875f;  // halfway between 1.0078125 and 1.015625: to even, up
   w.as<float>()[2] = -1.0039064f;
   const PackedWeight packed(w.view(), pool);
   EXPECT_EQ(bf16_to_f32(packed.panel(0)[0]), 1.0f);

@@ -39,7 +39,7 @@ double exponential(double x) {
 double power(double base, double exponent) { return exponential(exponent * natural_log(base)); }
 
 SinCos sin_cos(double x) {
-  constexpr double kHalfPi1 = 0x1.921fb54400000p+0;   // pi / 2 in three parts of 33 bits: quadrant * part is exact up to 2^20
+  constexpr double kHalfPi1 = 0x1.921fb54400000p+0;  // pi / 2 in three parts of 33 bits: quadrant * part is exact up to 2^20
   constexpr double kHalfPi2 = 0x1.0b4611a600000p-34;
   constexpr double kHalfPi3 = 0x1.3198a2e037073p-69;
   const double quadrant = std::nearbyint(x * 0.6366197723675814);
@@ -50,10 +50,14 @@ SinCos sin_cos(double x) {
   for (int n = 18; n >= 2; n -= 2) cosine = 1.0 - cosine * z / (n * (n - 1));
   sine *= r;
   switch (static_cast<int64_t>(quadrant) & 3) {
-    case 0: return {sine, cosine};
-    case 1: return {cosine, -sine};
-    case 2: return {-sine, -cosine};
-    default: return {-cosine, sine};
+    case 0:
+      return {sine, cosine};
+    case 1:
+      return {cosine, -sine};
+    case 2:
+      return {-sine, -cosine};
+    default:
+      return {-cosine, sine};
   }
 }
 

@@ -48,7 +48,8 @@ TEST_P(ThreadLawTest, Attention) {
   constexpr int32_t kHistory = 2 * kAttentionSpan + 100;
   expect_same([&](Backend& backend) {
     Random random(2);
-    GatedAttentionPair pair(backend, {.num_heads = 6, .num_kv_heads = 2, .head_dim = 64, .kv_dtype = DType::kBf16, .max_slots = kHistory + 600}, random);
+    GatedAttentionPair pair(
+        backend, {.num_heads = 6, .num_kv_heads = 2, .head_dim = 64, .kv_dtype = DType::kBf16, .max_slots = kHistory + 600}, random);
     std::vector<int32_t> contents;
     for (int32_t i = 0; i < kHistory; ++i) contents.push_back(random.below(64));
     pair.write(TestBatch({{.parents = chain(kHistory), .pages = pair.pages(0)}}), contents);
@@ -62,17 +63,32 @@ TEST_P(ThreadLawTest, RecurrenceAndConvolution) {
   for (const int32_t rows : {1, 3, 40}) {
     expect_same([&](Backend& backend) {
       Random random(3);
-      const StateLayout layout{.num_layers = 1, .num_value_heads = 3, .key_head_dim = 32, .value_head_dim = 64, .conv_dim = 1300, .conv_kernel = 4,
-                               .hidden_size = 8, .activation_dtype = DType::kBf16};
+      const StateLayout layout{.num_layers = 1,
+                               .num_value_heads = 3,
+                               .key_head_dim = 32,
+                               .value_head_dim = 64,
+                               .conv_dim = 1300,
+                               .conv_kernel = 4,
+                               .hidden_size = 8,
+                               .activation_dtype = DType::kBf16};
       Tensor pool = random_tensor(DType::kF32, {2, static_cast<int64_t>(layout.slot_bytes() / sizeof(float))}, random);
       const StateView state{reinterpret_cast<std::byte*>(pool.as<float>()), layout};
       const TestBatch batch({{.parents = chain(rows), .captures = {{rows / 2, 1}}}});
       const Tensor qkv = random_tensor(DType::kF32, {rows, 2 * 32 + 3 * 64}, random), gates = random_tensor(DType::kF32, {rows, 3}, random);
       const Tensor u = random_tensor(DType::kF32, {rows, 1300}, random), weight = random_tensor(DType::kF32, {1300, 4}, random);
       Tensor o(DType::kF32, {rows, 3 * 64}), y(DType::kF32, {rows, 1300});
-      backend.ops().gated_delta_rule({.batch = &batch.view(), .qkv = qkv.view(), .a = gates.view(), .b = gates.view(), .a_log = gates.as<float>(),
-                                      .dt_bias = gates.as<float>(), .num_key_heads = 1, .state = state, .layer = 0, .o = o.view()});
-      backend.ops().causal_conv({.batch = &batch.view(), .u = u.view(), .weight = weight.as<float>(), .state = state, .layer = 0, .y = y.view()});
+      backend.ops().gated_delta_rule({.batch = &batch.view(),
+                                      .qkv = qkv.view(),
+                                      .a = gates.view(),
+                                      .b = gates.view(),
+                                      .a_log = gates.as<float>(),
+                                      .dt_bias = gates.as<float>(),
+                                      .num_key_heads = 1,
+                                      .state = state,
+                                      .layer = 0,
+                                      .o = o.view()});
+      backend.ops().causal_conv(
+          {.batch = &batch.view(), .u = u.view(), .weight = weight.as<float>(), .state = state, .layer = 0, .y = y.view()});
       return bytes_of(o.view()) + bytes_of(y.view()) + bytes_of(pool.view());
     });
   }
@@ -84,9 +100,14 @@ TEST_P(ThreadLawTest, NormsAndGates) {
     constexpr int64_t kRows = 37, kN = 256;
     const Tensor x = random_tensor(DType::kF32, {kRows, kN}, random), z = random_tensor(DType::kF32, {kRows, kN}, random);
     Tensor y(DType::kBf16, {3, kRows, kN});
-    backend.ops().rms_norm({.x = x.view(), .weight = z.as<float>(), .eps = 1e-6f, .y = {y.view().slice(0, 1).data, DType::kBf16, {kRows, kN}}});
+    backend.ops().rms_norm(
+        {.x = x.view(), .weight = z.as<float>(), .eps = 1e-6f, .y = {y.view().slice(0, 1).data, DType::kBf16, {kRows, kN}}});
     const auto heads = [&](const Tensor& t) { return ConstTensorView(t.as<float>(), DType::kF32, {kRows, 4, kN / 4}); };
-    backend.ops().gated_norm({.o = heads(x), .z = heads(z), .weight = x.as<float>(), .eps = 1e-6f, .y = {y.view().slice(1, 1).data, DType::kBf16, {kRows, 4, kN / 4}}});
+    backend.ops().gated_norm({.o = heads(x),
+                              .z = heads(z),
+                              .weight = x.as<float>(),
+                              .eps = 1e-6f,
+                              .y = {y.view().slice(1, 1).data, DType::kBf16, {kRows, 4, kN / 4}}});
     backend.ops().silu_mul({.gate = x.view(), .up = z.view(), .y = {y.view().slice(2, 1).data, DType::kBf16, {kRows, kN}}});
     return bytes_of(y.view());
   });

@@ -12,14 +12,14 @@ inline constexpr int64_t kPanelRows = 16;  // outputs side by side in one packed
 inline constexpr int64_t kPackedK = 32;    // K of packed operands is padded with zeros to a multiple of this
 inline constexpr int64_t kTile = 64;       // keys per attention tile (= kAttentionTile)
 inline constexpr int64_t kMaxConvKernel = 8;
-inline constexpr int64_t kSlab = 16;       // columns of a recurrent state that are walked together
+inline constexpr int64_t kSlab = 16;  // columns of a recurrent state that are walked together
 
 enum class GemmStore : int32_t { kAssign, kAdd };  // kAdd: the product is summed first, then added once
 
 // c[r, j] = sum_k a[r, k] * b[j, k] for j < n.
 struct GemmArgs {
-  const void* a;         // [rows, k] operand format of the table (pack_rows)
-  int64_t a_stride;      // elements from row to row
+  const void* a;     // [rows, k] operand format of the table (pack_rows)
+  int64_t a_stride;  // elements from row to row
   int64_t rows;
   const uint16_t* b;     // BF16 panels of 16 outputs, each [k / 2][16][2]
   int64_t panel_stride;  // BF16 elements from panel to panel
@@ -36,11 +36,11 @@ struct NormRotateArgs {
   const float* weight;  // [n], zero-centred
   float eps;
   int64_t n;
-  const float* cos;     // [half]
-  const float* sin;     // [half]
+  const float* cos;  // [half]
+  const float* sin;  // [half]
   int64_t half;
-  float* scratch;       // [n]
-  uint16_t* y;          // [n] BF16
+  float* scratch;  // [n]
+  uint16_t* y;     // [n] BF16
 };
 
 // y[c] = silu(sum_j weight[j * weight_stride + c] * taps[j][c]) for the channels [begin, end), summed from j = 0 up.
@@ -60,11 +60,11 @@ struct SoftmaxTileArgs {
   const int32_t* visible;  // [rows] leading keys of the tile that the row sees, 0 .. kTile
   int64_t rows;
   float scale;
-  float* max;              // [rows] running maximum
-  float* sum;              // [rows] running sum of the rounded probabilities
-  float* out;              // [rows, head_dim] running output, rescaled here
+  float* max;  // [rows] running maximum
+  float* sum;  // [rows] running sum of the rounded probabilities
+  float* out;  // [rows, head_dim] running output, rescaled here
   int64_t head_dim;
-  void* p;                 // [rows, kTile] operand format: probabilities rounded to BF16, exactly 0 where hidden
+  void* p;  // [rows, kTile] operand format: probabilities rounded to BF16, exactly 0 where hidden
 };
 
 // Folds the softmax state of a later span into that of the earlier ones. Rows that saw nothing of the span have max = -infinity.
@@ -82,22 +82,22 @@ struct MergeSpanArgs {
 // The delta rule over `tokens` consecutive rows for `columns` columns of one head's state.
 // d = beta (v - decay S^T k); S = decay S + k d^T; o = S^T q. `from` may be `to`; tokens >= 1.
 struct DeltaRunArgs {
-  const float* from;     // [key_dim, columns] state before the first token
+  const float* from;  // [key_dim, columns] state before the first token
   int64_t from_stride;
-  float* to;             // [key_dim, columns] state after the last token
+  float* to;  // [key_dim, columns] state after the last token
   int64_t to_stride;
-  int64_t key_dim;       // multiple of 4
-  int64_t columns;       // kSlab, 2 * kSlab or 4 * kSlab
+  int64_t key_dim;  // multiple of 4
+  int64_t columns;  // kSlab, 2 * kSlab or 4 * kSlab
   int64_t tokens;
-  const float* q;        // [tokens, key_dim] normalised and scaled
-  const float* k;        // [tokens, key_dim] normalised
+  const float* q;  // [tokens, key_dim] normalised and scaled
+  const float* k;  // [tokens, key_dim] normalised
   int64_t qk_stride;
-  const float* v;        // [tokens, columns]
+  const float* v;  // [tokens, columns]
   int64_t v_stride;
-  const float* decay;    // [tokens]
-  const float* beta;     // [tokens]
+  const float* decay;  // [tokens]
+  const float* beta;   // [tokens]
   int64_t gate_stride;
-  float* o;              // [tokens, columns]
+  float* o;  // [tokens, columns]
   int64_t o_stride;
 };
 

@@ -9,12 +9,14 @@ constexpr int kWidenRows = 6;    // x 2 vectors = 12 accumulators of 16 register
 constexpr int kWidenPanels = 4;  // one row: 8 accumulators
 constexpr int kDeltaVectors = 2;
 
+// clang-format off: each part uses those above it
 #include "backend/cpu/kernels/shared/math.inc"
 #include "backend/cpu/kernels/shared/row_kernels.inc"
 #include "backend/cpu/kernels/shared/gemm_widen.inc"
 #include "backend/cpu/kernels/shared/attention.inc"
 #include "backend/cpu/kernels/shared/delta_rule.inc"
 #include "backend/cpu/kernels/shared/table.inc"
+// clang-format on
 
 constexpr KernelTable kTable = {
     .name = "avx2",

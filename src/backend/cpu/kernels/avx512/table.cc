@@ -7,6 +7,7 @@ namespace {
 
 constexpr int kDeltaVectors = 4;
 
+// clang-format off: each part uses those above it
 #include "backend/cpu/kernels/shared/math.inc"
 #include "backend/cpu/kernels/shared/row_kernels.inc"
 #include "backend/cpu/kernels/avx512/operand.inc"
@@ -14,6 +15,7 @@ constexpr int kDeltaVectors = 4;
 #include "backend/cpu/kernels/shared/attention.inc"
 #include "backend/cpu/kernels/shared/delta_rule.inc"
 #include "backend/cpu/kernels/shared/table.inc"
+// clang-format on
 
 constexpr KernelTable kTable = {
     .name = "avx512",

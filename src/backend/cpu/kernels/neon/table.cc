@@ -1,6 +1,6 @@
 // Armv8.2 Advanced SIMD: products of FP32, packed BF16 widened on load.
-#include "backend/cpu/kernels/neon/vec.h"
 #include "backend/cpu/kernels/kernel_table.h"
+#include "backend/cpu/kernels/neon/vec.h"
 
 namespace espalier::cpu {
 namespace {
@@ -9,12 +9,14 @@ constexpr int kWidenRows = 5;    // x 4 vectors = 20 accumulators of 32 register
 constexpr int kWidenPanels = 2;  // one row: 8 accumulators
 constexpr int kDeltaVectors = 4;
 
+// clang-format off: each part uses those above it
 #include "backend/cpu/kernels/shared/math.inc"
 #include "backend/cpu/kernels/shared/row_kernels.inc"
 #include "backend/cpu/kernels/shared/gemm_widen.inc"
 #include "backend/cpu/kernels/shared/attention.inc"
 #include "backend/cpu/kernels/shared/delta_rule.inc"
 #include "backend/cpu/kernels/shared/table.inc"
+// clang-format on
 
 constexpr KernelTable kTable = {
     .name = "neon",
