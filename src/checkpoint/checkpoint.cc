@@ -175,9 +175,8 @@ class CheckpointReader {
       const auto [other, inserted] = out_.tensors_.emplace(*name, at);
       if (inserted) continue;
       if (!same_content(shard(at).view(*at.info), shard(other->second).view(*other->second.info))) {
-        const auto [first, second] = std::minmax(raw_name, std::string_view(other->second.info->name));
-        return make_error(ErrorCode::kCorrupt, "{}: tensors '{}' and '{}' both mean {}, expected equal data, found different",
-                          shard(at).path(), first, second, *name);
+        return make_error(ErrorCode::kCorrupt, "{}: tensors '{}' and '{}' both mean {}, expected equal data, found different", shard(at).path(),
+                          other->second.info->name, raw_name, *name);
       }
       count(TensorKind::kIgnored, *at.info);
     }
