@@ -84,8 +84,9 @@ class BlockAttention {
     state.clear(rows_, shape_.head_dim);
     const int32_t last_tile = std::min((span + 1) * kTilesPerSpan - 1, block_.last_position / kAttentionTile);
     for (int32_t tile = span * kTilesPerSpan; tile <= last_tile; ++tile) {
+      const uint16_t* next_keys = tile < last_tile ? page_tile(tile + 1).keys : nullptr;
       if ((tile + 1) * kAttentionTile <= sequence_.base) {
-        attend_tile(tile, page_tile(tile), block_.begin, block_.end, state);
+        attend_tile(tile, page_tile(tile), next_keys, block_.begin, block_.end, state);
         continue;
       }
       for (int32_t begin = block_.begin; begin < block_.end;) {
@@ -93,7 +94,7 @@ class BlockAttention {
         while (end < block_.end && entry(end).path == entry(begin).path) ++end;
         if (tile * kAttentionTile <= position(end - 1)) {
           const AttentionPlan::Path& path = plan_.paths()[static_cast<size_t>(entry(begin).path)];
-          attend_tile(tile, path.in_place ? page_tile(tile) : gather(tile, path.leaf), begin, end, state);
+          attend_tile(tile, path.in_place ? page_tile(tile) : gather(tile, path.leaf), next_keys, begin, end, state);
         }
         begin = end;
       }
@@ -151,7 +152,8 @@ class BlockAttention {
   }
 
   // Entries [begin, end) against one tile of keys that is the same for all of them.
-  void attend_tile(int32_t tile, const KvTile& keys_values, int32_t begin, int32_t end, const SoftmaxState& state) {
+  void attend_tile(int32_t tile, const KvTile& keys_values, const uint16_t* next_keys, int32_t begin, int32_t end,
+                   const SoftmaxState& state) {
     const int32_t first_key = tile * kAttentionTile;
     while (begin < end && position(begin) < first_key) ++begin;  // ascending within a path; committed tiles are seen by all
     const int64_t first = operand_row(begin), rows = operand_row(end) - first, d = shape_.head_dim;
@@ -169,7 +171,8 @@ class BlockAttention {
                  .k = d,
                  .c = scores,
                  .c_stride = kTile,
-                 .store = GemmStore::kAssign});
+                 .store = GemmStore::kAssign,
+                 .next = keys_values.values});
     table_.softmax_tile({.scores = scores,
                          .visible = visible_ + first,
                          .rows = rows,
@@ -188,7 +191,8 @@ class BlockAttention {
                  .k = kTile,
                  .c = state.out + first * d,
                  .c_stride = d,
-                 .store = GemmStore::kAdd});
+                 .store = GemmStore::kAdd,
+                 .next = next_keys});
   }
 
   const KernelTable& table_;

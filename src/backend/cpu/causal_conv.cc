@@ -35,6 +35,16 @@ struct Inputs {
   }
 };
 
+// to[j, c] = weight[c, j]. Every model so far has four taps: known at compile time, the loop is vectorised, and one row is not
+// dominated by it.
+template <int32_t kTaps>
+void transpose(const float* weight, int64_t begin, int64_t end, int64_t conv_dim, int32_t num_taps, float* to) {
+  const int32_t taps = kTaps > 0 ? kTaps : num_taps;
+  for (int64_t c = begin; c < end; ++c) {
+    for (int32_t j = 0; j < taps; ++j) to[j * conv_dim + c] = weight[c * taps + j];
+  }
+}
+
 // kept[j] = taps[j] for one slice of channels, oldest first. Taps may be rows of `kept` itself, none before its own place.
 void keep_inputs(const Taps& taps, int32_t count, int64_t begin, int64_t channels, int64_t conv_dim, uint16_t* kept) {
   for (int32_t j = 0; j < count; ++j) {
@@ -58,8 +68,10 @@ void CpuOps::causal_conv(const CausalConvArgs& args) {
   // Channels are independent, so one loop over slices of them does everything.
   for_ranges(conv_dim, kSliceChannels, [&](int64_t begin, int64_t end, int) {
     const int64_t channels = end - begin;
-    for (int64_t c = begin; c < end; ++c) {
-      for (int32_t j = 0; j < num_taps; ++j) weight[j * conv_dim + c] = args.weight[c * num_taps + j];
+    if (num_taps == 4) {
+      transpose<4>(args.weight, begin, end, conv_dim, num_taps, weight);
+    } else {
+      transpose<0>(args.weight, begin, end, conv_dim, num_taps, weight);
     }
     for (int64_t r = 0; r < batch.num_rows; ++r) table_.round_to_bf16(u + r * conv_dim + begin, channels, rounded + r * conv_dim + begin);
     int32_t capture = 0;

@@ -28,6 +28,9 @@ struct GemmArgs {
   float* c;
   int64_t c_stride;
   GemmStore store;
+  // As many elements as b has, wanted soon: brought into the cache while the product runs, or null. Short streams need it: the processor's
+  // own prefetcher starts anew in each.
+  const uint16_t* next = nullptr;
 };
 
 // y = rotate(x / rms(x) * (1 + weight)): the first 2 * half dimensions turn by pairs (i, i + half).

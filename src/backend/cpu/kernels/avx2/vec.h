@@ -18,9 +18,12 @@ inline __m256i first_lanes(int64_t n) {
 }
 
 inline Vec load(const float* p) { return _mm256_loadu_ps(p); }
-inline Vec load_part(const float* p, int64_t n) { return _mm256_maskload_ps(p, first_lanes(n)); }
+inline Vec load_part(const float* p, int64_t n) { return n >= kLanes ? load(p) : _mm256_maskload_ps(p, first_lanes(n)); }
 inline void store(float* p, Vec v) { _mm256_storeu_ps(p, v); }
-inline void store_part(float* p, int64_t n, Vec v) { _mm256_maskstore_ps(p, first_lanes(n), v); }
+inline void store_part(float* p, int64_t n, Vec v) {
+  if (n >= kLanes) return store(p, v);
+  _mm256_maskstore_ps(p, first_lanes(n), v);
+}
 inline Vec broadcast(float x) { return _mm256_set1_ps(x); }
 
 inline Vec widen(__m128i half) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16)); }
@@ -41,14 +44,16 @@ inline __m128i narrow(Vec v) {
 inline Vec load_bf16(const uint16_t* p) { return widen(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))); }
 inline void store_bf16(uint16_t* p, Vec v) { _mm_storeu_si128(reinterpret_cast<__m128i*>(p), narrow(v)); }
 inline Vec load_bf16_part(const uint16_t* p, int64_t n) {
+  if (n >= kLanes) return load_bf16(p);
   alignas(16) uint16_t words[kLanes] = {};
-  for (int64_t i = 0; i < n && i < kLanes; ++i) words[i] = p[i];
+  for (int64_t i = 0; i < n; ++i) words[i] = p[i];
   return load_bf16(words);
 }
 inline void store_bf16_part(uint16_t* p, int64_t n, Vec v) {
+  if (n >= kLanes) return store_bf16(p, v);
   alignas(16) uint16_t words[kLanes];
   store_bf16(words, v);
-  for (int64_t i = 0; i < n && i < kLanes; ++i) p[i] = words[i];
+  for (int64_t i = 0; i < n; ++i) p[i] = words[i];
 }
 
 inline Vec add(Vec a, Vec b) { return _mm256_add_ps(a, b); }

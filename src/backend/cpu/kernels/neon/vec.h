@@ -18,15 +18,17 @@ inline uint32x4_t first_lanes(int64_t n) {
 
 inline Vec load(const float* p) { return vld1q_f32(p); }
 inline Vec load_part(const float* p, int64_t n) {
+  if (n >= kLanes) return load(p);
   float lanes[kLanes] = {};
-  for (int64_t i = 0; i < n && i < kLanes; ++i) lanes[i] = p[i];
+  for (int64_t i = 0; i < n; ++i) lanes[i] = p[i];
   return vld1q_f32(lanes);
 }
 inline void store(float* p, Vec v) { vst1q_f32(p, v); }
 inline void store_part(float* p, int64_t n, Vec v) {
+  if (n >= kLanes) return store(p, v);
   float lanes[kLanes];
   vst1q_f32(lanes, v);
-  for (int64_t i = 0; i < n && i < kLanes; ++i) p[i] = lanes[i];
+  for (int64_t i = 0; i < n; ++i) p[i] = lanes[i];
 }
 inline Vec broadcast(float x) { return vdupq_n_f32(x); }
 
@@ -43,14 +45,16 @@ inline Vec round_bf16(Vec v) { return widen(narrow(v)); }
 inline Vec load_bf16(const uint16_t* p) { return widen(vld1_u16(p)); }
 inline void store_bf16(uint16_t* p, Vec v) { vst1_u16(p, narrow(v)); }
 inline Vec load_bf16_part(const uint16_t* p, int64_t n) {
+  if (n >= kLanes) return load_bf16(p);
   uint16_t words[kLanes] = {};
-  for (int64_t i = 0; i < n && i < kLanes; ++i) words[i] = p[i];
+  for (int64_t i = 0; i < n; ++i) words[i] = p[i];
   return load_bf16(words);
 }
 inline void store_bf16_part(uint16_t* p, int64_t n, Vec v) {
+  if (n >= kLanes) return store_bf16(p, v);
   uint16_t words[kLanes];
   store_bf16(words, v);
-  for (int64_t i = 0; i < n && i < kLanes; ++i) p[i] = words[i];
+  for (int64_t i = 0; i < n; ++i) p[i] = words[i];
 }
 
 inline Vec add(Vec a, Vec b) { return vaddq_f32(a, b); }
