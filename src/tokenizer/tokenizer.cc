@@ -24,9 +24,9 @@ const Json& member(const Json& object, const char* key) {
 }
 
 Status require_type(const Json& tokenizer_json, const char* part, std::string_view wanted, std::string_view name) {
-  const Json& type = member(tokenizer_json, part).is_object() ? member(member(tokenizer_json, part), "type") : member(tokenizer_json, part);
-  if (type == Json(wanted)) return Ok{};
-  return make_error(ErrorCode::kUnsupported, "{}: {} must be {}, found {}", name, part, wanted, excerpt(type));
+  const Json& found = member(tokenizer_json, part);
+  if (found.is_object() && member(found, "type") == Json(wanted)) return Ok{};
+  return make_error(ErrorCode::kUnsupported, "{}: {} must be of type {}, found {}", name, part, wanted, excerpt(found.is_object() ? member(found, "type") : found));
 }
 
 // Settings of the BPE model that would change ids. Absent, null and false (or empty) all mean that a setting is not used.

@@ -23,16 +23,25 @@ struct Entry {
   bool base = false;
 };
 
+// An integer in 0 .. limit - 1.
+std::optional<size_t> index_below(size_t limit, const Json& value) {
+  if (!value.is_number_integer()) return std::nullopt;
+  if (!value.is_number_unsigned() && value.get<int64_t>() < 0) return std::nullopt;
+  const auto index = value.get<uint64_t>();
+  return index < limit ? std::optional<size_t>(index) : std::nullopt;
+}
+
 Result<std::vector<Entry>> read_base(const Json& base, size_t num_ids, std::string_view where) {
   std::vector<Entry> entries(num_ids);
   for (const auto& [spelling, id] : base.items()) {
-    if (!id.is_number_unsigned() || id.get<uint64_t>() >= num_ids) {
+    const std::optional<size_t> index = index_below(num_ids, id);
+    if (!index) {
       return make_error(ErrorCode::kCorrupt, "{}: id of {} must be below the number of tokens, {}, found {}", where, excerpt(spelling), num_ids, excerpt(id));
     }
     if (spelling.empty() || spelling.size() > 2 * kMaxTokenBytes) {
       return make_error(ErrorCode::kCorrupt, "{}: token {} is spelled in {} bytes, expected 1 to {}", where, excerpt(id), spelling.size(), 2 * kMaxTokenBytes);
     }
-    Entry& entry = entries[id.get<uint64_t>()];
+    Entry& entry = entries[*index];
     if (entry.kind != Entry::Kind::kNone) return make_error(ErrorCode::kCorrupt, "{}: two tokens have the id {}, one is {}", where, excerpt(id), excerpt(spelling));
     const std::optional<std::string> bytes = bytes_of_spelling(spelling);
     entry = {bytes ? *bytes : spelling, bytes ? Entry::Kind::kBase : Entry::Kind::kForeign, true};
@@ -76,6 +85,7 @@ Result<Vocabulary> Vocabulary::from_json(const Json& base, std::span<const Added
     vocabulary.ends_.push_back(static_cast<uint32_t>(vocabulary.arena_.size()));
     is_base.push_back(entry.base);
   }
+  if (vocabulary.arena_.size() > UINT32_MAX) return make_error(ErrorCode::kCorrupt, "{}: {} bytes of tokens exceed 4 GiB", where, vocabulary.arena_.size());
   vocabulary.index_base(is_base);
 
   for (const AddedToken& token : added) {
