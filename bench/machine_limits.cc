@@ -147,14 +147,15 @@ double register_chunk(std::string_view) {
 }  // namespace
 
 double read_bandwidth(ThreadPool& pool) {
-  constexpr size_t kBytes = size_t{1} << 30, kQuarter = kBytes / 4, kPiece = size_t{256} << 10;
+  constexpr size_t kBytes = size_t{1} << 30, kPiece = size_t{256} << 10;
   const AlignedBuffer buffer(kBytes);
   const auto* data = static_cast<const std::byte*>(buffer.data());
   std::memset(buffer.data(), 1, kBytes);
   const double seconds = best_seconds([&] {
-    pool.parallel_for(static_cast<int64_t>(kQuarter / kPiece), [&](int64_t chunk, int) {
+    pool.parallel_for(static_cast<int64_t>(kBytes / (4 * kPiece)), [&](int64_t chunk, int) {
+      // Side by side, as the panels of a weight lie: streams 256 MiB apart read a third slower here.
       const std::byte* streams[4];
-      for (size_t s = 0; s < 4; ++s) streams[s] = data + s * kQuarter + static_cast<size_t>(chunk) * kPiece;
+      for (size_t s = 0; s < 4; ++s) streams[s] = data + (static_cast<size_t>(chunk) * 4 + s) * kPiece;
       read_streams(streams, kPiece);
     });
   });

@@ -199,7 +199,7 @@ void BM_GatedDeltaRule(benchmark::State& state, const std::string& table, int32_
   const auto backend = make_backend(table);
   const Chain chain(rows, 0);
   const StateLayout layout = state_layout(rows == 1 ? static_cast<int32_t>(kColdBytes >> 20) : 1);
-  Tensor pool(DType::kU8, {static_cast<int64_t>(layout.slot_bytes())});
+  Tensor pool = noise(DType::kF32, {static_cast<int64_t>(layout.slot_bytes() / sizeof(float))});
   const Tensor qkv = noise(DType::kF32, {rows, kConvDim}), gates = noise(DType::kF32, {rows, kDeltaHeads});
   Tensor o(DType::kF32, {rows, kDeltaHeads * kDeltaDim});
   int32_t layer = 0;
@@ -213,7 +213,7 @@ void BM_GatedDeltaRule(benchmark::State& state, const std::string& table, int32_
                                      .a_log = gates.as<float>(),
                                      .dt_bias = gates.as<float>(),
                                      .num_key_heads = kDeltaHeads,
-                                     .state = {reinterpret_cast<std::byte*>(pool.as<uint8_t>()), layout},
+                                     .state = {reinterpret_cast<std::byte*>(pool.as<float>()), layout},
                                      .layer = layer,
                                      .o = o.view()});
     layer = (layer + 1) % layout.num_layers;
