@@ -31,18 +31,17 @@
 
 namespace espalier {
 
-class SnapshotTree;
-
 // What became of a snapshot that was offered.
 enum class Stored {
   kNew,
   kRefreshed,  // the same prefix is held already: now the most recently used
-  kNoRoom,     // not held: the room is taken by running sequences and pins, or it is larger than the budget
+  kNoRoom,     // not held: the room is taken by running sequences and pins
+  kNothing,    // a sequence that has absorbed no token
 };
 
 struct StoreResult {
   Stored stored = Stored::kNoRoom;
-  PinnedSnapshot snapshot;  // empty when there was no room
+  PinnedSnapshot snapshot;  // empty when nothing was kept
 };
 
 class PrefixCache {
@@ -102,7 +101,7 @@ class PrefixCache {
   void check_invariants(std::span<const SequenceState* const> sequences, size_t num_loose_slots) const;
 
  private:
-  PrefixCache(const CacheSpec& spec, Backend& backend, CacheClock clock);
+  PrefixCache(const CacheSpec& spec, CacheClock clock);
   struct Parts;
   std::unique_ptr<Parts> parts_;
 };
