@@ -12,6 +12,7 @@ std::string_view cold_reason_name(ColdReason reason) {
     case ColdReason::kNoSnapshot: return "no_snapshot";
     case ColdReason::kEvicted: return "evicted";
     case ColdReason::kDifferentSettings: return "different_settings";
+    case ColdReason::kNoRoom: return "no_room";
   }
   return "unknown";
 }
@@ -26,6 +27,7 @@ std::string Match::explanation() const {
     case ColdReason::kEvicted:
       return format("snapshot of {} tokens was evicted {:.0f} s ago: {} tokens usable", evicted_count, evicted_age_s, num_hot);
     case ColdReason::kDifferentSettings: return format("different model or settings: {} tokens are known under others", other_count);
+    case ColdReason::kNoRoom: return "no room to resume a snapshot: its memory is promised to running sequences";
   }
   return "unknown";
 }

@@ -18,6 +18,7 @@ enum class ColdReason {
   kNoSnapshot,         // more of the text is known, but no state was kept there
   kEvicted,            // a longer snapshot was there and had to go
   kDifferentSettings,  // known under another model or other settings
+  kNoRoom,             // a snapshot is there, but its memory is promised to running sequences
 };
 std::string_view cold_reason_name(ColdReason reason);  // "new_text", ...
 

@@ -21,7 +21,9 @@ double mebibytes(size_t bytes) { return static_cast<double>(bytes) / 1048576.0; 
 
 struct PrefixCache::Parts {
   Parts(const CacheSpec& cache_spec, CacheClock clock)
-      : spec(cache_spec), budget(cache_spec.budget_bytes), tree(cache_spec.kv.page_bytes(), cache_spec.state.slot_bytes(), std::move(clock)) {}
+      : spec(cache_spec),
+        budget(cache_spec.budget_bytes),
+        tree(cache_spec.kv.page_bytes(), cache_spec.state.slot_bytes(), std::move(clock)) {}
 
   size_t pages_for(size_t num_tokens) const {
     const auto page_size = static_cast<size_t>(spec.kv.page_size);
@@ -31,8 +33,10 @@ struct PrefixCache::Parts {
   size_t state_bytes() const { return states->block_bytes(); }
 
   size_t evictable_bytes() const;
+  size_t fixed_bytes() const { return pages->used_bytes() + states->used_bytes() - evictable_bytes() + budget.promised(); }
   // Bytes that can be had now without touching running sequences, pins and what was promised.
   size_t obtainable_bytes() const;
+  bool promises_hold() const { return fixed_bytes() <= budget.limit(); }
   size_t bytes_to_open(const Match& match, size_t max_tokens) const;
   size_t bytes_to_take(const Match& match, size_t max_tokens) const;
   bool can_take(const Match& match) const { return match.snapshot && match.snapshot->pins == 1; }
@@ -40,7 +44,8 @@ struct PrefixCache::Parts {
   int32_t take_block(BlockPool& pool, BlockContent content);  // aborts when nothing can be evicted: ask obtainable_bytes first
   void evict(Snapshot& snapshot, EvictionReason reason);
   StoreResult file(std::span<const TokenId> tokens, uint64_t settings, PageTable table, StateSlot slot, SnapshotKind kind);
-  StoreResult refresh(Snapshot& snapshot);
+  void refresh(Snapshot& snapshot);
+  PinnedSnapshot try_pin(Snapshot& snapshot) const;  // empty where the pin would hold memory that is promised to a running sequence
 
   CacheSpec spec;
   MemoryBudget budget;
@@ -70,7 +75,7 @@ size_t PrefixCache::Parts::evictable_bytes() const {
 }
 
 size_t PrefixCache::Parts::obtainable_bytes() const {
-  const size_t fixed = pages->used_bytes() + states->used_bytes() - evictable_bytes() + budget.promised();
+  const size_t fixed = fixed_bytes();
   return fixed < budget.limit() ? budget.limit() - fixed : 0;
 }
 
@@ -102,13 +107,19 @@ void PrefixCache::Parts::evict(Snapshot& snapshot, EvictionReason reason) {
   ++counters.evictions[static_cast<size_t>(reason)];
 }
 
-StoreResult PrefixCache::Parts::refresh(Snapshot& snapshot) {
+void PrefixCache::Parts::refresh(Snapshot& snapshot) {
   tree.refreshed(snapshot);
   ++counters.snapshots_refreshed;
-  return {Stored::kRefreshed, PinnedSnapshot(snapshot)};
 }
 
-StoreResult PrefixCache::Parts::file(std::span<const TokenId> tokens, uint64_t settings, PageTable table, StateSlot slot, SnapshotKind kind) {
+PinnedSnapshot PrefixCache::Parts::try_pin(Snapshot& snapshot) const {
+  PinnedSnapshot pin(snapshot);
+  if (!promises_hold()) pin.release();
+  return pin;
+}
+
+StoreResult PrefixCache::Parts::file(std::span<const TokenId> tokens, uint64_t settings, PageTable table, StateSlot slot,
+                                     SnapshotKind kind) {
   ESPALIER_CHECK(table.size() == pages_for(tokens.size()));
   Snapshot snapshot;
   snapshot.key = token_key(tokens);
@@ -117,7 +128,8 @@ StoreResult PrefixCache::Parts::file(std::span<const TokenId> tokens, uint64_t s
   snapshot.pages = std::move(table);
   snapshot.slot = std::move(slot);
   ++counters.snapshots_stored;
-  return {Stored::kNew, PinnedSnapshot(tree.add(tokens, std::move(snapshot), spec.kv.page_size))};
+  // It may share pages with a relative that could have been evicted so far: its pin is as conditional as any.
+  return {Stored::kNew, try_pin(tree.add(tokens, std::move(snapshot), spec.kv.page_size))};
 }
 
 Result<std::unique_ptr<PrefixCache>> PrefixCache::create(const CacheSpec& spec, Backend& backend, CacheClock clock) {
@@ -148,7 +160,13 @@ KvView PrefixCache::kv() const { return {parts_->pages->data(), parts_->spec.kv}
 StateView PrefixCache::state() const { return {parts_->states->data(), parts_->spec.state}; }
 
 Match PrefixCache::match(std::span<const TokenId> prompt, size_t max_tokens, uint64_t settings) {
-  return parts_->tree.match(prompt, max_tokens, settings);
+  Match match = parts_->tree.match(prompt, max_tokens, settings);
+  if (match.snapshot && !parts_->promises_hold()) {
+    match.snapshot.release();
+    match.num_hot = 0;
+    match.reason = ColdReason::kNoRoom;
+  }
+  return match;
 }
 
 Match PrefixCache::match_of(const PinnedSnapshot& snapshot) {
@@ -172,8 +190,8 @@ Status PrefixCache::check_can_ever_fit(int32_t max_tokens) const {
   if (bytes <= parts_->budget.limit()) return Ok{};
   const size_t num_pages = parts_->pages_for(static_cast<size_t>(max_tokens));
   return make_error(ErrorCode::kResourceExhausted,
-                    "{} tokens need {:.1f} MiB of cache ({} pages of {:.2f} MiB and a state of {:.2f} MiB); the budget is {:.1f} MiB", max_tokens,
-                    mebibytes(bytes), num_pages, mebibytes(parts_->page_bytes()), mebibytes(parts_->state_bytes()),
+                    "{} tokens need {:.1f} MiB of cache ({} pages of {:.2f} MiB and a state of {:.2f} MiB); the budget is {:.1f} MiB",
+                    max_tokens, mebibytes(bytes), num_pages, mebibytes(parts_->page_bytes()), mebibytes(parts_->state_bytes()),
                     mebibytes(parts_->budget.limit()));
 }
 
@@ -267,8 +285,11 @@ StoreResult PrefixCache::store(const SequenceState& sequence, int32_t num_tokens
   ESPALIER_CHECK(num_tokens > 0 && num_tokens <= sequence.num_tokens() && captured);
   Parts& parts = *parts_;
   const std::span<const TokenId> tokens = sequence.tokens().first(static_cast<size_t>(num_tokens));
-  if (Snapshot* held = parts.tree.find(tokens, sequence.settings_)) return parts.refresh(*held);
-
+  if (Snapshot* held = parts.tree.find(tokens, sequence.settings_)) {
+    parts.refresh(*held);
+    captured = StateSlot();
+    return {Stored::kRefreshed, parts.try_pin(*held)};
+  }
   const size_t num_pages = parts.pages_for(tokens.size());
   const auto num_finished = static_cast<size_t>(sequence.num_tokens() / sequence.page_size_);  // pages the sequence will not write again
   PageTable table = sequence.pages_.share(std::min(num_pages, num_finished));
@@ -288,7 +309,11 @@ StoreResult PrefixCache::store(SequenceState&& sequence, SnapshotKind kind) {
   SequenceState ended = std::move(sequence);
   if (ended.tokens_.empty()) return {Stored::kNothing, {}};
   Parts& parts = *parts_;
-  if (Snapshot* held = parts.tree.find(ended.tokens_, ended.settings_)) return parts.refresh(*held);
+  if (Snapshot* held = parts.tree.find(ended.tokens_, ended.settings_)) {
+    parts.refresh(*held);
+    ended = SequenceState();
+    return {Stored::kRefreshed, parts.try_pin(*held)};
+  }
   ended.pages_.truncate(parts.pages_for(ended.tokens_.size()));
   return parts.file(ended.tokens_, ended.settings_, std::move(ended.pages_), std::move(ended.slot_), kind);
 }
@@ -355,7 +380,7 @@ void PrefixCache::check_invariants(std::span<const SequenceState* const> sequenc
   const size_t kept_free = parts.pages->kept_free_bytes() + parts.states->kept_free_bytes();
   ESPALIER_CHECK(parts.budget.held() == in_use + kept_free && parts.budget.held() <= parts.budget.limit());
   ESPALIER_CHECK(parts.budget.promised() == promised);
-  ESPALIER_CHECK(in_use - parts.evictable_bytes() + promised <= parts.budget.limit());  // every promise can be kept
+  ESPALIER_CHECK(parts.promises_hold());
 }
 
 }  // namespace espalier

@@ -41,7 +41,7 @@ enum class Stored {
 
 struct StoreResult {
   Stored stored = Stored::kNoRoom;
-  PinnedSnapshot snapshot;  // empty when nothing was kept
+  PinnedSnapshot snapshot;  // empty when nothing was kept, or when pinning it would hold memory promised to a running sequence
 };
 
 class PrefixCache {
@@ -58,6 +58,7 @@ class PrefixCache {
 
   // The longest snapshot of at most `max_tokens` tokens that is a prefix of `prompt`, pinned. O(prompt length). `settings` names what
   // else a state depends on (adapters, a tenant); snapshots of other settings never match. Counts as a use only once opened.
+  // Empty (kNoRoom) where the pin would hold memory promised to running sequences: then the prompt does not fit now, hot or cold.
   Match match(std::span<const TokenId> prompt, size_t max_tokens, uint64_t settings = 0);
 
   // A match that resumes exactly `snapshot`: forks a prompt for several replies, wakes a sequence set aside.

@@ -61,7 +61,8 @@ std::vector<int32_t> SnapshotTree::wanted_captures(std::span<const TokenId> prom
   if (own == nullptr) return wanted;
   const TokenTree::Walk walk = own->walk(prompt);
   for (const TokenNode* node : walk.nodes) {  // a node without a snapshot is where stored prompts parted
-    if (node->snapshot == nullptr && node->depth > num_hot && node->depth < prompt.size()) wanted.push_back(static_cast<int32_t>(node->depth));
+    if (node->snapshot == nullptr && node->depth > num_hot && node->depth < prompt.size())
+      wanted.push_back(static_cast<int32_t>(node->depth));
   }
   const bool inside_run = walk.num_known > (walk.nodes.empty() ? 0 : walk.nodes.back()->depth);
   if (inside_run && walk.num_known > num_hot && walk.num_known < prompt.size()) wanted.push_back(static_cast<int32_t>(walk.num_known));
