@@ -193,6 +193,10 @@ std::vector<TokenId> Tokenizer::encode(const MarkedText& text) const {
   return ids;
 }
 
+std::vector<TextSegment> Tokenizer::control_segments(const MarkedText& text) const {
+  return parts_->raw_matcher.split(text.text, template_ranges(text));
+}
+
 std::string Tokenizer::decode(std::span<const TokenId> ids, SkipSpecial skip) const {
   std::string bytes;
   for (const TokenId id : ids) {

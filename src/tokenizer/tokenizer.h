@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "base/token_id.h"
 #include "tokenizer/added_token.h"
+#include "tokenizer/added_token_matcher.h"
 #include "tokenizer/marked_text.h"
 
 namespace espalier {
@@ -38,6 +39,9 @@ class Tokenizer {
   // An added token is matched only where all of its bytes have Origin::kTemplate; everything else is ordinary text, not cut at span
   // borders: where the input spells no added token, alone or with its neighbours, the ids are those of encode(text.text).
   std::vector<TokenId> encode(const MarkedText& text) const;
+
+  // The text cut at its control tokens, in order and without gaps: encode(text) is the ids of the pieces one after the other.
+  std::vector<TextSegment> control_segments(const MarkedText& text) const;
 
   // Text of `ids` as one whole: bytes that form no character become U+FFFD; ids outside the vocabulary yield nothing.
   std::string decode(std::span<const TokenId> ids, SkipSpecial skip = SkipSpecial::kNo) const;

@@ -1,0 +1,66 @@
+// The engine: takes requests from any thread, runs them on one thread of its own that owns all mutable inference state, and streams
+// tokens back. Everything public here may be called from every thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "base/result.h"
+#include "checkpoint/checkpoint.h"
+#include "engine/request.h"
+#include "tokenizer/tokenizer.h"
+
+namespace espalier {
+
+struct EngineOptions {
+  int64_t context_length = 0;       // 0: the model's; may exceed it, with one warning
+  int32_t max_sequences = 4;        // decoded in one batch
+  size_t cache_bytes = 0;           // hard limit of pages and states; 0: from free memory
+  int32_t max_queue = 256;          // requests waiting; one more is refused
+  int32_t page_size = 64;
+  int32_t max_rows = 512;           // rows of one pass
+  double max_step_ms = 300.0;       // a step is sized to take at most this long
+  double preempt_after_ms = 2000.0; // a request queued longer preempts the longest-running sequence
+  DType kv_dtype = DType::kBf16;    // ignored by a backend that has only one
+  bool use_default_kv_dtype = true;
+};
+
+struct EngineStats {
+  int64_t requests_submitted = 0;
+  int64_t requests_finished = 0;
+  int64_t prompt_tokens = 0;
+  int64_t hot_tokens = 0;
+  int64_t computed_tokens = 0;  // prompt rows computed; hot + computed = prompt
+  int64_t output_tokens = 0;
+  int64_t steps = 0;
+  int64_t preemptions = 0;
+  int32_t running = 0;
+  int32_t queued = 0;
+  size_t cache_bytes = 0;        // held
+  size_t cache_budget = 0;
+  int64_t snapshots = 0;
+  int64_t evictions = 0;
+};
+
+class Engine {
+ public:
+  // The checkpoint's weights are prepared here. Errors name what does not fit or does not exist.
+  static Result<std::unique_ptr<Engine>> open(const Checkpoint& checkpoint, std::shared_ptr<const Tokenizer> tokenizer,
+                                              std::unique_ptr<Backend> backend, const EngineOptions& options);
+  virtual ~Engine() = default;  // cancels what runs and joins the engine thread
+
+  // Validates and queues. Errors: kInvalidArgument (names the field), kContextLength (both numbers), kResourceExhausted (queue full, or
+  // the request can never fit the cache budget, with the arithmetic).
+  virtual Result<TokenStream> submit(Request request) = 0;
+
+  virtual EngineStats stats() const = 0;
+  virtual int64_t context_length() const = 0;
+  virtual const Tokenizer& tokenizer() const = 0;
+  // One line a snapshot: tokens, bytes, kind, hits, age. For /v1/cache and `--show-cache`.
+  virtual std::vector<std::string> describe_cache() = 0;
+};
+
+}  // namespace espalier
