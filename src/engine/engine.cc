@@ -132,7 +132,6 @@ class EngineImpl final : public Engine {
       std::vector<std::function<void()>> tasks;
       {
         std::unique_lock lock(mutex_);
-        stats_ = core_.stats();
         const auto something = [&] { return stopping_ || !submitted_.empty() || !tasks_.empty(); };
         // Cancellations arrive without the lock: an idle engine has nothing to cancel but looks again after a moment all the same.
         if (idle) wake_.wait_for(lock, std::chrono::milliseconds(200), something);
@@ -144,11 +143,21 @@ class EngineImpl final : public Engine {
       for (auto& task : tasks) task();
       for (auto& context : submitted) core_.submit(std::move(context));
       idle = !core_.step();
+      publish();
     }
     core_.fail_all({ErrorCode::kCancelled, "the engine is shutting down"});
+    publish();
     const std::lock_guard lock(mutex_);
     for (auto& context : submitted_) context->channel->close(Error{ErrorCode::kCancelled, "the engine is shutting down"}, context->stats);
     for (auto& task : tasks_) task();
+  }
+
+  void publish() {
+    {
+      const std::lock_guard lock(mutex_);
+      stats_ = core_.stats();
+    }
+    core_.announce_finished();
   }
 
   // Runs on the engine thread between two steps and waits for it.
@@ -199,6 +208,9 @@ Result<std::unique_ptr<Engine>> Engine::open(const Checkpoint& checkpoint, std::
   }
   if (options.max_sequences < 1 || options.max_sequences > options.max_rows) {
     return make_error(ErrorCode::kInvalidArgument, "max-sequences: {} is outside [1, {}]", options.max_sequences, options.max_rows);
+  }
+  if (tokenizer->vocab_size() > static_cast<size_t>(config.vocab_rows)) {
+    return make_error(ErrorCode::kCorrupt, "the tokenizer has {} ids, the model's embedding only {} rows", tokenizer->vocab_size(), config.vocab_rows);
   }
   if (options.use_default_kv_dtype) options.kv_dtype = backend->default_kv_dtype();
   ESPALIER_ASSIGN(std::unique_ptr<CausalLm> model,

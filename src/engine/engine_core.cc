@@ -46,6 +46,7 @@ bool EngineCore::step() {
   for (Planned& planned : plan_) {
     Sequence& sequence = *planned.sequence;
     const auto committed = static_cast<size_t>(sequence.committed());
+    ++sequence.steps_run;
     sequence.state->commit(std::span(sequence.ids).subspan(committed, static_cast<size_t>(planned.num_rows)));
     store_captured(planned);
   }
@@ -133,6 +134,7 @@ bool EngineCore::try_start(Sequence& sequence) {
   if (!opened.ok()) return false;
   sequence.state = std::move(opened).value();
   sequence.running_since = Clock::now();
+  sequence.steps_run = 0;
 
   sequence.capture_points.clear();
   const auto want = [&](int64_t position) {
@@ -163,6 +165,7 @@ bool EngineCore::preempt_for(const Sequence& waiting) {
   if (running_.empty() || ms_between(waiting.queued_since, now) < options_.preempt_after_ms) return false;
   const auto longest = std::min_element(running_.begin(), running_.end(),
                                         [](const auto& a, const auto& b) { return a->running_since < b->running_since; });
+  if ((*longest)->steps_run == 0) return false;
   if (ms_between((*longest)->running_since, now) < options_.preempt_after_ms) return false;  // give everybody a turn of that length
   std::unique_ptr<Sequence> victim = std::move(*longest);
   running_.erase(longest);
@@ -277,8 +280,13 @@ void EngineCore::close_if_done(RequestContext& context) {
   if (context.choices_left > 0) return;
   context.fork.release();
   context.stats.total_ms = ms_between(context.submitted, Clock::now());
-  context.channel->close(context.failed.has_value() ? Status(*context.failed) : Status(Ok{}), context.stats);
   ++stats_.requests_finished;
+  over_.push_back({context.channel, context.failed.has_value() ? Status(*context.failed) : Status(Ok{}), context.stats});
+}
+
+void EngineCore::announce_finished() {
+  for (Over& over : over_) over.channel->close(std::move(over.status), std::move(over.stats));
+  over_.clear();
 }
 
 void EngineCore::fail_all(const Error& error) {

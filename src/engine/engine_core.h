@@ -32,6 +32,10 @@ class EngineCore {
   // Ends everything that runs or waits with this error.
   void fail_all(const Error& error);
 
+  // Tells the consumers of requests that ended since the last call. Apart from `step`, so that whoever sees the end of a request sees
+  // it counted as well.
+  void announce_finished();
+
   const EngineStats& stats() const { return stats_; }
 
  private:
@@ -45,6 +49,12 @@ class EngineCore {
       StateSlot slot;
     };
     std::vector<CapturedState> captured;
+  };
+
+  struct Over {
+    std::shared_ptr<RequestChannel> channel;
+    Status status;
+    RequestStats stats;
   };
 
   void drop_cancelled();
@@ -69,6 +79,7 @@ class EngineCore {
 
   std::deque<std::unique_ptr<Sequence>> waiting_;    // in order of arrival; preempted ones at the end
   std::vector<std::unique_ptr<Sequence>> running_;   // in order of admission
+  std::vector<Over> over_;
   std::vector<Planned> plan_;
   std::vector<SequenceInput::Capture> captures_;
   ForwardBatch batch_;

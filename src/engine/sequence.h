@@ -48,6 +48,7 @@ struct Sequence {
   PinnedSnapshot pin;           // what it starts from: its own state after preemption, or the prompt's for a later choice
   Clock::time_point queued_since;
   Clock::time_point running_since;
+  int64_t steps_run = 0;  // since it was last started: whoever has not moved yet is not set aside
 
   int64_t committed() const { return state.has_value() ? state->num_tokens() : 0; }
   int64_t pending() const { return static_cast<int64_t>(ids.size()) - committed(); }
