@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "model/layouts.h"
 #include "model/weight_loader.h"
 
 namespace espalier {
@@ -60,24 +61,9 @@ Status CausalLm::load_weights(const Checkpoint& checkpoint) {
   return Ok{};
 }
 
-KvLayout CausalLm::kv_layout(DType kv_dtype, int32_t page_size) const {
-  return {.num_layers = config_.num_full_layers(),
-          .num_kv_heads = config_.num_kv_heads,
-          .head_dim = config_.head_dim,
-          .page_size = page_size,
-          .dtype = kv_dtype};
-}
+KvLayout CausalLm::kv_layout(DType kv_dtype, int32_t page_size) const { return espalier::kv_layout(config_, kv_dtype, page_size); }
 
-StateLayout CausalLm::state_layout() const {
-  return {.num_layers = config_.num_linear_layers(),
-          .num_value_heads = config_.linear_num_value_heads,
-          .key_head_dim = config_.linear_key_head_dim,
-          .value_head_dim = config_.linear_value_head_dim,
-          .conv_dim = config_.conv_dim(),
-          .conv_kernel = config_.conv_kernel,
-          .hidden_size = config_.hidden_size,
-          .activation_dtype = backend_->activation_dtype()};
-}
+StateLayout CausalLm::state_layout() const { return espalier::state_layout(config_, backend_->activation_dtype()); }
 
 ForwardContext CausalLm::context(const BatchView& batch, const KvView& kv, const StateView& state) {
   return {.ops = backend_->ops(),
