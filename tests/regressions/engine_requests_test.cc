@@ -1,0 +1,227 @@
+// What people meet when they talk to the engine: refusals with numbers, cancellation in every phase, stop strings, hot conversations of
+// every length. Field cases by id in the names.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <thread>
+
+#include "backend/cpu/cpu_backend.h"
+#include "base/log.h"
+#include "engine/engine.h"
+
+namespace espalier::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+const std::string& nano_directory() {
+  static const std::string path = std::string(ESPALIER_SOURCE_DIR) + "/models/espalier-nano";
+  return path;
+}
+
+std::unique_ptr<Engine> nano_engine(EngineOptions options = {}) {
+  set_log_level(LogLevel::kError);
+  if (options.cache_bytes == 0) options.cache_bytes = size_t{256} << 20;
+  if (options.context_length == 0) options.context_length = 16384;
+  const Checkpoint checkpoint = Checkpoint::open(nano_directory()).value();
+  return Engine::open(checkpoint, Tokenizer::load(nano_directory()).value(), make_cpu_backend({.threads = 2, .isa = {}}).value(), options).value();
+}
+
+std::vector<TokenId> random_ids(uint32_t seed, size_t count) {
+  std::mt19937 random(seed);
+  std::vector<TokenId> ids(count);
+  for (TokenId& id : ids) id = std::uniform_int_distribution<TokenId>(0, 8128)(random);
+  return ids;
+}
+
+Request request(std::vector<TokenId> prompt, int64_t reply) {
+  Request r;
+  r.prompt_ids = std::move(prompt);
+  r.max_new_tokens = reply;
+  r.ignore_eos = true;
+  return r;
+}
+
+struct Answer {
+  std::vector<TokenId> ids;
+  std::string text;
+  std::optional<FinishReason> finish;
+  RequestStats stats;
+};
+
+Answer answer(TokenStream stream) {
+  Answer a;
+  while (auto event = stream.next()) {
+    if (event->token >= 0) a.ids.push_back(event->token);
+    a.text += event->text;
+    if (event->finish.has_value()) a.finish = event->finish;
+  }
+  EXPECT_TRUE(stream.status().ok()) << stream.status().error().message;
+  a.stats = stream.stats();
+  return a;
+}
+
+TEST(EngineRequests, PromptsBeyondTheContextAreRefusedWithBothNumbers_H1_H2) {
+  const auto engine = nano_engine({.context_length = 100});
+  for (const size_t length : {100, 101, 200}) {
+    const auto refused = engine->submit(request(random_ids(1, length), 1));
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().code, ErrorCode::kContextLength);
+    EXPECT_THAT(refused.error().message, AllOf(HasSubstr(std::to_string(length)), HasSubstr("100")));
+  }
+  // The last token that fits is served and the reply ends there.
+  const Answer last = answer(engine->submit(request(random_ids(1, 99), -1)).value());
+  EXPECT_EQ(last.ids.size(), 1u);
+  EXPECT_EQ(last.finish, FinishReason::kLength);
+}
+
+TEST(EngineRequests, EveryNumberIsChecked_L1_L2) {
+  const auto engine = nano_engine();
+  const auto message = [&](const std::function<void(Request&)>& spoil) {
+    Request r = request(random_ids(1, 5), 3);
+    spoil(r);
+    const auto refused = engine->submit(std::move(r));
+    return refused.ok() ? std::string("accepted") : refused.error().message;
+  };
+  EXPECT_THAT(message([](Request& r) { r.num_choices = 1000000000; }), HasSubstr("n: 1000000000"));
+  EXPECT_THAT(message([](Request& r) { r.num_choices = 0; }), HasSubstr("n: 0"));
+  EXPECT_THAT(message([](Request& r) { r.max_new_tokens = -2; }), HasSubstr("max_tokens"));
+  EXPECT_THAT(message([](Request& r) { r.max_new_tokens = 0; }), HasSubstr("max_tokens"));
+  EXPECT_THAT(message([](Request& r) { r.stop.assign(100, "x"); }), HasSubstr("stop"));
+  EXPECT_THAT(message([](Request& r) { r.stop = {std::string(100000, 'x')}; }), HasSubstr("stop"));
+  EXPECT_THAT(message([](Request& r) { r.prompt_ids = {8162}; }), HasSubstr("8162"));
+  EXPECT_THAT(message([](Request& r) { r.prompt_ids = {-1}; }), HasSubstr("-1"));
+  EXPECT_THAT(message([](Request& r) { r.prompt_ids.clear(); }), HasSubstr("empty"));
+  EXPECT_THAT(message([](Request& r) { r.sampling.temperature = -1; }), HasSubstr("temperature"));
+}
+
+TEST(EngineRequests, WhatCanNeverFitIsRefusedWithTheArithmetic_C13) {
+  const auto engine = nano_engine({.cache_bytes = size_t{6} << 20});
+  const auto refused = engine->submit(request(random_ids(1, 10), 15000));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kResourceExhausted);
+  EXPECT_THAT(refused.error().message, HasSubstr("15010"));
+}
+
+// Every phase: queued, in a long prompt, while decoding.
+TEST(EngineRequests, CancellationFreesTheSequenceWithinAStep_I1_I2) {
+  const auto engine = nano_engine({.max_sequences = 1});
+  const Answer alone = answer(engine->submit(request(random_ids(3, 40), 60)).value());
+
+  TokenStream running = engine->submit(request(random_ids(3, 41), 4000)).value();
+  TokenStream queued = engine->submit(request(random_ids(4, 40), 10)).value();
+  ASSERT_TRUE(running.next().has_value());
+  queued.cancel();
+  std::optional<TokenEvent> last;
+  while (auto event = queued.next()) last = event;
+  ASSERT_TRUE(last.has_value());
+  EXPECT_EQ(last->finish, FinishReason::kCancelled);
+  ASSERT_TRUE(running.next().has_value());  // untouched by the other's end
+  running.cancel();
+  while (running.next().has_value()) {
+  }
+
+  TokenStream prompt = engine->submit(request(random_ids(5, 12000), 10)).value();
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  const auto begin = std::chrono::steady_clock::now();
+  prompt.cancel();
+  while (prompt.next().has_value()) {
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+
+  EXPECT_EQ(answer(engine->submit(request(random_ids(3, 40), 60)).value()).ids, alone.ids);
+}
+
+TEST(EngineRequests, ACancelledPromptKeepsWhatWasComputed) {
+  const auto engine = nano_engine();
+  const auto prompt = random_ids(6, 9000);
+  {
+    TokenStream dropped = engine->submit(request(prompt, 10)).value();
+    while (engine->stats().steps == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }  // dropping the stream cancels
+  const Answer again = answer(engine->submit(request(prompt, 10)).value());
+  EXPECT_GT(again.stats.hot_tokens, 0);
+}
+
+TEST(EngineRequests, StopStringsEndTheReplyBeforeThem) {
+  const auto engine = nano_engine();
+  const Answer whole = answer(engine->submit(request(random_ids(7, 60), 40)).value());
+  ASSERT_GT(whole.text.size(), 12u);
+  Request r = request(random_ids(7, 60), 40);
+  r.stop = {whole.text.substr(8, 3)};
+  const Answer stopped = answer(engine->submit(std::move(r)).value());
+  EXPECT_EQ(stopped.text, whole.text.substr(0, whole.text.find(whole.text.substr(8, 3))));
+  EXPECT_EQ(stopped.finish, FinishReason::kStop);
+}
+
+TEST(EngineRequests, ForcedIdsComeFirstAndCount) {
+  const auto engine = nano_engine();
+  Request r = request(random_ids(8, 30), 6);
+  r.forced_ids = {11, 12, 13};
+  const Answer forced = answer(engine->submit(std::move(r)).value());
+  ASSERT_EQ(forced.ids.size(), 6u);
+  EXPECT_EQ(std::vector<TokenId>(forced.ids.begin(), forced.ids.begin() + 3), (std::vector<TokenId>{11, 12, 13}));
+  auto longer = random_ids(8, 30);
+  longer.insert(longer.end(), {11, 12, 13});
+  EXPECT_EQ(answer(engine->submit(request(longer, 3)).value()).ids, std::vector<TokenId>(forced.ids.begin() + 3, forced.ids.end()));
+}
+
+// Field cases A1, A2, A7: the next turn of a conversation of any length is hot up to the last prompt.
+TEST(EngineRequests, ASecondTurnIsHotUpToTheFirstPrompt_A1_A2_A7) {
+  const auto engine = nano_engine();
+  for (const size_t length : {1, 50, 63, 64, 65, 500, 552, 979, 5000}) {
+    auto prompt = random_ids(static_cast<uint32_t>(1000 + length), length);
+    answer(engine->submit(request(prompt, 2)).value());
+    const auto more = random_ids(99, 30);
+    prompt.insert(prompt.end(), more.begin(), more.end());
+    EXPECT_GE(answer(engine->submit(request(prompt, 2)).value()).stats.hot_tokens, static_cast<int64_t>(length)) << length;
+  }
+}
+
+TEST(EngineRequests, ASharedBeginningIsHotFromTheThirdRequestOn_A8) {
+  const auto engine = nano_engine();
+  const auto shared = random_ids(20, 1500);
+  for (uint32_t i = 0; i < 4; ++i) {
+    auto prompt = shared;
+    const auto own = random_ids(2000 + i, 700);
+    prompt.insert(prompt.end(), own.begin(), own.end());
+    const Answer a = answer(engine->submit(request(prompt, 2)).value());
+    if (i >= 2) {
+      EXPECT_GE(a.stats.hot_tokens, 1500) << i;
+    } else if (i == 1) {
+      EXPECT_THAT(a.stats.cold_reason, HasSubstr("1500"));
+    }
+  }
+}
+
+TEST(EngineRequests, SamplingIsReproducibleAndGreedyIsGreedy_C1) {
+  const auto engine = nano_engine();
+  Request sampled = request(random_ids(30, 40), 20);
+  sampled.sampling = {.temperature = 1.2, .top_k = 50, .top_p = 0.95, .seed = 77};
+  const Answer first = answer(engine->submit(sampled).value());
+  EXPECT_EQ(answer(engine->submit(sampled).value()).ids, first.ids);
+  sampled.sampling.seed = 78;
+  EXPECT_NE(answer(engine->submit(sampled).value()).ids, first.ids);
+  const Answer greedy = answer(engine->submit(request(random_ids(30, 40), 20)).value());
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(answer(engine->submit(request(random_ids(30, 40), 20)).value()).ids, greedy.ids);
+}
+
+TEST(EngineRequests, AFullQueueRefuses) {
+  const auto engine = nano_engine({.max_sequences = 1, .max_queue = 2});
+  std::vector<TokenStream> streams;
+  std::string refused;
+  for (uint32_t i = 0; i < 8 && refused.empty(); ++i) {
+    auto stream = engine->submit(request(random_ids(40 + i, 3000), 100));
+    if (stream.ok()) {
+      streams.push_back(std::move(stream).value());
+    } else {
+      refused = stream.error().message;
+    }
+  }
+  EXPECT_THAT(refused, HasSubstr("the queue takes 2"));
+}
+
+}  // namespace
+}  // namespace espalier::testing
