@@ -41,7 +41,8 @@ std::optional<size_t> number_in(const std::string& path) {
 }
 
 // What the group in `directory` may still take; nothing if it has no limit.
-std::optional<size_t> group_room(const std::string& directory, std::string_view limit_file, std::string_view usage_file, std::string_view droppable_key) {
+std::optional<size_t> group_room(const std::string& directory, std::string_view limit_file, std::string_view usage_file,
+                                 std::string_view droppable_key) {
   const auto limit = number_in(format("{}/{}", directory, limit_file));
   if (!limit.has_value()) return std::nullopt;
   const size_t usage = number_in(format("{}/{}", directory, usage_file)).value_or(0);
@@ -56,7 +57,8 @@ void apply_groups(MemoryLimits& limits, const std::string& base, std::string pat
                   std::string_view droppable_key) {
   while (true) {
     const std::string directory = base + (path == "/" ? "" : path);
-    if (const auto room = group_room(directory, limit_file, usage_file, droppable_key); room.has_value() && *room < limits.available_bytes) {
+    const auto room = group_room(directory, limit_file, usage_file, droppable_key);
+    if (room.has_value() && *room < limits.available_bytes) {
       limits = {*room, format("{}/{}", directory, limit_file)};
     }
     const size_t slash = path.rfind('/');
@@ -87,7 +89,7 @@ Result<MemoryLimits> read_memory_limits(const std::string& root) {
     const std::string path(line.substr(second + 1));
     if (controllers.empty()) {
       apply_groups(limits, root + "/sys/fs/cgroup", path, "memory.max", "memory.current", "inactive_file ");
-    } else if (("," + std::string(controllers) + ",").find(",memory,") != std::string::npos) {
+    } else if (format(",{},", controllers).find(",memory,") != std::string::npos) {
       apply_groups(limits, root + "/sys/fs/cgroup/memory", path, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file ");
     }
   }
