@@ -1,0 +1,68 @@
+// A model's chat template: messages to the prompt's text, in which every byte knows whether the template or the request wrote it.
+// Immutable after loading, usable from every thread.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "chat/messages.h"
+#include "tokenizer/marked_text.h"
+
+namespace espalier {
+
+namespace jinja {
+class Template;
+}
+
+// How the model writes a tool call, as its template shows it.
+enum class ToolCallFormat {
+  kNone,
+  kXmlFunction,   // <tool_call><function=NAME><parameter=KEY>VALUE</parameter></function></tool_call>
+  kJsonFunction,  // <tool_call>{"name": NAME, "arguments": {...}}</tool_call>
+};
+
+struct RenderOptions {
+  bool add_generation_prompt = true;
+  std::optional<bool> enable_thinking = false;  // nullopt: the template's own default
+  Json template_kwargs = Json::object();        // further variables; they override those above, but not messages and tools
+};
+
+struct RenderedPrompt {
+  MarkedText text;
+  // Byte lengths of prefixes of `text`, ascending, at which later prompts are likely to leave it: the end of the tools-and-system
+  // block, and each distinct common prefix with the prompts that may follow this one.
+  std::vector<size_t> branch_points;
+};
+
+class ChatTemplate {
+ public:
+  // chat_template.jinja of the folder, else chat_template of its tokenizer_config.json. kNotFound if it has neither.
+  static Result<std::shared_ptr<const ChatTemplate>> load(const std::string& model_dir);
+  // `name` stands in errors. kInvalidArgument or kUnsupported with the line.
+  static Result<std::shared_ptr<const ChatTemplate>> parse(std::string_view source, std::string_view name);
+
+  // kInvalidArgument if the template refuses the messages or fails on them, kResourceExhausted beyond the limits of a rendering.
+  Result<MarkedText> render(const ChatInput& input, const RenderOptions& options) const;
+  // The same text. Probes that the template refuses are left out; they never fail the request.
+  Result<RenderedPrompt> render_with_branch_points(const ChatInput& input, const RenderOptions& options) const;
+
+  ToolCallFormat tool_call_format() const { return tool_call_format_; }
+  // Whether the template knows think blocks.
+  bool has_reasoning() const { return has_reasoning_; }
+
+  explicit ChatTemplate(std::unique_ptr<const jinja::Template> program, std::string_view source);
+  ~ChatTemplate();
+
+ private:
+  std::unique_ptr<const jinja::Template> program_;
+  ToolCallFormat tool_call_format_ = ToolCallFormat::kNone;
+  bool has_reasoning_ = false;
+};
+
+}  // namespace espalier
