@@ -42,25 +42,36 @@ struct RenderedPrompt {
 
 class ChatTemplate {
  public:
-  // chat_template.jinja of the folder, else chat_template of its tokenizer_config.json. kNotFound if it has neither.
+  // chat_template.jinja of the folder, else chat_template of its tokenizer_config.json; kNotFound if it has neither. The names of special
+  // tokens in tokenizer_config.json (bos_token, eos_token, ...) become variables, as templates expect.
   static Result<std::shared_ptr<const ChatTemplate>> load(const std::string& model_dir);
-  // `name` stands in errors. kInvalidArgument or kUnsupported with the line.
+  // `name` stands in errors, with the line: kUnsupported for what is no template or uses a construct that the engine lacks.
   static Result<std::shared_ptr<const ChatTemplate>> parse(std::string_view source, std::string_view name);
+  ~ChatTemplate();
 
-  // kInvalidArgument if the template refuses the messages or fails on them, kResourceExhausted beyond the limits of a rendering.
+  // kInvalidArgument if the template refuses the messages (the message is the template's own) or fails on them, kResourceExhausted beyond
+  // the limits of a rendering.
   Result<MarkedText> render(const ChatInput& input, const RenderOptions& options) const;
   // The same text. Probes that the template refuses are left out; they never fail the request.
   Result<RenderedPrompt> render_with_branch_points(const ChatInput& input, const RenderOptions& options) const;
 
   ToolCallFormat tool_call_format() const { return tool_call_format_; }
-  // Whether the template knows think blocks.
+  // Whether the template renders the reasoning of assistant messages as think blocks.
   bool has_reasoning() const { return has_reasoning_; }
 
-  explicit ChatTemplate(std::unique_ptr<const jinja::Template> program, std::string_view source);
-  ~ChatTemplate();
-
  private:
+  struct SpecialToken {
+    std::string name;
+    Json text;
+  };
+  ChatTemplate(jinja::Template program, std::vector<SpecialToken> special_tokens);
+  static Result<std::shared_ptr<const ChatTemplate>> create(std::string_view source, std::string_view name, const Json& tokenizer_config);
+
+  Result<MarkedText> render_messages(const Json& messages, const Json& tools, const RenderOptions& options, bool add_generation_prompt) const;
+  void learn_format();
+
   std::unique_ptr<const jinja::Template> program_;
+  std::vector<SpecialToken> special_tokens_;
   ToolCallFormat tool_call_format_ = ToolCallFormat::kNone;
   bool has_reasoning_ = false;
 };
