@@ -697,7 +697,7 @@ class Parser {
 
   std::string dotted_name() {
     std::string name = expect_name();
-    while (skip_operator(".")) name += "." + expect_name();
+    while (skip_operator(".")) name.append(".").append(expect_name());
     return name;
   }
 

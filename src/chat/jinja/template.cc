@@ -19,27 +19,27 @@ Error to_error(const TemplateError& error, std::string_view name) {
 }
 
 // JSON as the template sees it; strings are borrowed. Depth is bounded by the JSON reader's own limit.
-Value to_value(Arena& arena, const Json& json) {
+Value to_value(Arena& arena, const Json& json, Origin origin) {
   switch (json.type()) {
-    case Json::value_t::boolean: return Value::boolean(json.get<bool>(), Origin::kInput);
-    case Json::value_t::number_integer: return Value::integer(json.get<int64_t>(), Origin::kInput);
-    case Json::value_t::number_unsigned: return Value::integer(static_cast<Integer>(json.get<uint64_t>()), Origin::kInput);
-    case Json::value_t::number_float: return Value::floating(json.get<double>(), Origin::kInput);
-    case Json::value_t::string: return Value::string(json.get_ref<const std::string&>(), Origin::kInput);
+    case Json::value_t::boolean: return Value::boolean(json.get<bool>(), origin);
+    case Json::value_t::number_integer: return Value::integer(json.get<int64_t>(), origin);
+    case Json::value_t::number_unsigned: return Value::integer(static_cast<Integer>(json.get<uint64_t>()), origin);
+    case Json::value_t::number_float: return Value::floating(json.get<double>(), origin);
+    case Json::value_t::string: return Value::string(json.get_ref<const std::string&>(), origin);
     case Json::value_t::array: {
       const std::span<Value> items = arena.array<Value>(json.size());
-      for (size_t i = 0; i < items.size(); ++i) items[i] = to_value(arena, json[i]);
-      return Value::sequence(items, SequenceKind::kList, Origin::kInput);
+      for (size_t i = 0; i < items.size(); ++i) items[i] = to_value(arena, json[i], origin);
+      return Value::sequence(items, SequenceKind::kList, origin);
     }
     case Json::value_t::object: {
       const std::span<Entry> entries = arena.array<Entry>(json.size());
       size_t i = 0;
       for (auto member = json.begin(); member != json.end(); ++member, ++i) {
-        entries[i] = {Value::string(member.key(), Origin::kInput), to_value(arena, member.value())};
+        entries[i] = {Value::string(member.key(), origin), to_value(arena, member.value(), origin)};
       }
-      return Value::dict(entries, Origin::kInput);
+      return Value::dict(entries, origin);
     }
-    default: return Value::none(Origin::kInput);
+    default: return Value::none(origin);
   }
 }
 
@@ -58,7 +58,7 @@ Result<MarkedText> Template::render(std::span<const TemplateInput> inputs, const
   try {
     Arena values(limits.max_memory_bytes);
     std::vector<NamedInput> named;
-    for (const TemplateInput& input : inputs) named.push_back({input.name, to_value(values, *input.value)});
+    for (const TemplateInput& input : inputs) named.push_back({input.name, to_value(values, *input.value, input.origin)});
     Evaluation evaluation(*program_, named, limits, now);
     return evaluation.run();
   } catch (const TemplateError& error) {

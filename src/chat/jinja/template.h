@@ -16,7 +16,8 @@ namespace espalier::jinja {
 
 struct TemplateInput {
   std::string_view name;
-  const Json* value;  // lives until the rendering ends; every string in it is Origin::kInput
+  const Json* value;               // lives until the rendering ends
+  Origin origin = Origin::kInput;  // of every byte in it
 };
 
 class Template {
