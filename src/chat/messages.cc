@@ -1,5 +1,6 @@
 #include "chat/messages.h"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,6 +14,8 @@ namespace {
 Error wrong(std::string_view where, std::string_view expected, const Json& found) {
   return make_error(ErrorCode::kInvalidArgument, "{}: expected {}, found {}", where, expected, found.type_name());
 }
+
+constexpr int kArgumentsDepth = 5;  // levels around the arguments of a call: messages, message, tool_calls, call, function
 
 // What a request may hold in all, counted over messages and tools.
 class SizeCheck {
@@ -91,7 +94,7 @@ Json argument_object(const Json* arguments, const MessageLimits& limits) {
     if (text.find_first_not_of(" \t\r\n") == std::string::npos) return Json::object();
     JsonLimits json_limits;
     json_limits.max_bytes = limits.max_bytes;
-    json_limits.max_depth = limits.max_depth;
+    json_limits.max_depth = std::max(1, limits.max_depth - kArgumentsDepth);
     Result<Json> parsed = parse_json(text, "arguments", json_limits);
     if (parsed.ok() && parsed->is_object()) return *std::move(parsed);
     return Json::object({{"arguments", clean(text)}});
