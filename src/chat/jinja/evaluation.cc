@@ -343,6 +343,7 @@ Value Evaluation::evaluate_slice(const Slice& expression) {
   std::vector<size_t> offsets;
   if (text) offsets = code_point_offsets(object.bytes());
   const auto size = static_cast<Integer>(text ? offsets.size() - 1 : object.items().size());
+  const Integer stride = std::clamp<Integer>(step_by, -size - 1, size + 1);  // keeps the sums below within range
   // Python's slice.indices.
   const Integer low = step_by > 0 ? 0 : -1, high = step_by > 0 ? size : size - 1;
   const auto clamp = [&](std::optional<Integer> value, Integer missing) {
@@ -356,7 +357,7 @@ Value Evaluation::evaluate_slice(const Slice& expression) {
   }
   TextBuilder built(arena_);
   std::vector<Value> items;
-  for (Integer i = begin; step_by > 0 ? i < end : i > end; i += step_by) {
+  for (Integer i = begin; step_by > 0 ? i < end : i > end; i += stride) {
     step();
     const auto at = static_cast<size_t>(i);
     if (text) {

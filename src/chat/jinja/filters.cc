@@ -72,6 +72,15 @@ Value tojson(Evaluation& e, const Value& subject, const Arguments& a) {
   JsonStyle style;
   style.ascii_only = flag(a, 0, "ensure_ascii");
   style.sort_keys = flag(a, 3, "sort_keys");
+  // They are repeated without marks of their own, so they must be the template's.
+  for (const auto& [index, name] : {std::pair<size_t, std::string_view>{1, "indent"}, {2, "separators"}}) {
+    const Value* value = a.find(index, name);
+    if (value == nullptr) continue;
+    const std::span<const Value> parts = value->is(Kind::kSequence) ? value->items() : std::span<const Value>(value, 1);
+    for (const Value& part : parts) {
+      if (part.origin() == Origin::kInput) fail("{} of tojson must be the template's own text", name);
+    }
+  }
   if (const Value* indent = a.find(1, "indent"); indent != nullptr && !indent->is(Kind::kNone)) {
     style.has_indent = true;
     style.item_separator = ",";
@@ -350,27 +359,44 @@ Value round(Evaluation& e, const Value& subject, const Arguments& a) {
   return Value::floating((method == "ceil" ? std::ceil(value * scale) : std::floor(value * scale)) / scale, subject.origin());
 }
 
+std::string_view html_entity(char c) {
+  switch (c) {
+    case '&': return "&amp;";
+    case '<': return "&lt;";
+    case '>': return "&gt;";
+    case '\'': return "&#39;";
+    default: return "&#34;";
+  }
+}
+
 Value escape(Evaluation& e, const Value& subject, const Arguments&) {
   if (subject.is_markup()) return subject;
-  Text text = e.printed(subject);
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kEscapes = {
-      {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"'", "&#39;"}, {"\"", "&#34;"}}};
-  for (const auto& [from, to] : kEscapes) text = replace(e, text, Text{from, Origin::kTemplate, nullptr}, Text{to, origin_of(text), nullptr}, -1);
-  return Value::markup(text);
+  TextBuilder out(e.arena());
+  for_each_run(e.printed(subject), [&](std::string_view run, Origin origin) {
+    for (size_t begin = 0; begin < run.size();) {
+      const size_t special = std::min(run.find_first_of("&<>'\"", begin), run.size());
+      out.append(run.substr(begin, special - begin), origin);
+      if (special < run.size()) out.append(html_entity(run[special]), origin);
+      begin = special + 1;
+    }
+  });
+  return Value::markup(out.finish());
 }
 
 Value indent(Evaluation& e, const Value& subject, const Arguments& a) {
   const Value* width = a.find(0, "width");
-  const std::string margin = width != nullptr && width->is_string() ? std::string(width->bytes())
-                                                                    : std::string(static_cast<size_t>(std::clamp<Integer>(number(a, 0, "width", 4), 0, 1000)), ' ');
+  const Text margin = width != nullptr && width->is_string()
+                          ? width->text()
+                          : Text{e.arena().copy(std::string(static_cast<size_t>(std::clamp<Integer>(number(a, 0, "width", 4), 0, 1000)), ' ')),
+                                 Origin::kTemplate, nullptr};
   const bool with_first = flag(a, 1, "first"), with_blank = flag(a, 2, "blank");
   const Text text = e.printed(subject);
   TextBuilder out(e.arena());
   const Text newline{"\n", Origin::kTemplate, nullptr};
   const std::vector<Text> lines = split(e, text, &newline, -1, Side::kLeft);
   for (size_t i = 0; i < lines.size(); ++i) {
-    if (i != 0) out.append("\n", origin_of(text));
-    if ((i != 0 || with_first) && (with_blank || !lines[i].empty() || (i == 0 && with_first))) out.append(std::string_view(margin), Origin::kTemplate);
+    if (i != 0) out.append(newline);
+    if ((i != 0 || with_first) && (with_blank || !lines[i].empty() || (i == 0 && with_first))) out.append(margin);
     out.append(lines[i]);
   }
   return Value::string(out.finish());
@@ -400,7 +426,7 @@ Value replace_filter(Evaluation& e, const Value& subject, const Arguments& a) {
 }
 
 Value center(Evaluation& e, const Value& subject, const Arguments& a) {
-  return Value::string(pad(e, e.printed(subject), number(a, 0, "width", 80), Side::kBoth, " "));
+  return Value::string(pad(e, e.printed(subject), number(a, 0, "width", 80), Side::kBoth, Text{" ", Origin::kTemplate, nullptr}));
 }
 
 Value format_filter(Evaluation& e, const Value& subject, const Arguments& a) {

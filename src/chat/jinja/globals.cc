@@ -21,7 +21,8 @@ Value range(Evaluation& evaluation, const Value&, const Arguments& arguments) {
   const Integer step = given.size() > 2 ? given[2].as_integer() : 1;
   if (step == 0) fail("range() arg 3 must not be zero");
   std::vector<Value> items;
-  for (Integer i = start; step > 0 ? i < stop : i > stop; i += step) {
+  bool overflow = false;
+  for (Integer i = start; !overflow && (step > 0 ? i < stop : i > stop); overflow = __builtin_add_overflow(i, step, &i)) {
     if (items.size() == kMaxRange) throw TemplateError{Failure::kLimit, espalier::format("a range of more than {} numbers", kMaxRange)};
     evaluation.step();
     items.push_back(Value::integer(i));
@@ -73,7 +74,7 @@ Value strftime_now(Evaluation& evaluation, const Value&, const Arguments& argume
   const std::string terminated(pattern->bytes().substr(0, 200));
   char text[1024];
   const size_t length = std::strftime(text, sizeof text, terminated.c_str(), &parts);
-  return Value::string(evaluation.arena().copy({text, length}), Origin::kTemplate);
+  return Value::string(evaluation.arena().copy({text, length}), pattern->origin());
 }
 
 constexpr std::array kGlobals = {

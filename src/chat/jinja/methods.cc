@@ -120,7 +120,7 @@ Value partition(Evaluation& e, const Value& self, const Arguments& a) {
 template <Side kSide>
 Value pad_method(Evaluation& e, const Value& self, const Arguments& a) {
   const Value* fill = a.find(1, "fillchar");
-  return Value::string(pad(e, self.text(), integer_argument(a, 0, "width", 0), kSide, fill != nullptr ? text_argument(a, 1, "fillchar").bytes : " "));
+  return Value::string(pad(e, self.text(), integer_argument(a, 0, "width", 0), kSide, fill != nullptr ? text_argument(a, 1, "fillchar") : Text{" ", Origin::kTemplate, nullptr}));
 }
 
 Value join_method(Evaluation& e, const Value& self, const Arguments& a) {
@@ -148,7 +148,7 @@ Value count_method(Evaluation& e, const Value& self, const Arguments& a) {
 Value zfill(Evaluation& e, const Value& self, const Arguments& a) {
   const Text text = self.text();
   const size_t sign = !text.empty() && (text.bytes[0] == '-' || text.bytes[0] == '+') ? 1 : 0;
-  const Text padded = pad(e, slice(e.arena(), text, sign, text.size()), integer_argument(a, 0, "width", 0) - static_cast<Integer>(sign), Side::kLeft, "0");
+  const Text padded = pad(e, slice(e.arena(), text, sign, text.size()), integer_argument(a, 0, "width", 0) - static_cast<Integer>(sign), Side::kLeft, Text{"0", Origin::kTemplate, nullptr});
   return Value::string(concat(e.arena(), slice(e.arena(), text, 0, sign), padded));
 }
 

@@ -160,18 +160,17 @@ Text join(Evaluation& evaluation, const Text& separator, std::span<const Text> p
   return out.finish();
 }
 
-Text pad(Evaluation& evaluation, const Text& text, Integer width, Side side, std::string_view fill) {
+Text pad(Evaluation& evaluation, const Text& text, Integer width, Side side, const Text& fill) {
   const auto length = static_cast<Integer>(count_code_points(text.bytes));
   if (width <= length) return text;
+  if (count_code_points(fill.bytes) != 1) fail("The fill character must be exactly one character long");
   if (width > Integer{1} << 24) throw TemplateError{Failure::kLimit, "a text padded beyond 16 million characters"};
   const auto missing = static_cast<size_t>(width - length);
   // str.center puts the odd one to the left where the width is odd.
   const size_t left = side == Side::kLeft ? missing : (side == Side::kRight ? 0 : missing / 2 + (missing & static_cast<size_t>(width) & 1));
   TextBuilder out(evaluation.arena());
   const auto repeat = [&](size_t times) {
-    std::string filling;
-    for (size_t i = 0; i < times; ++i) filling += fill;
-    out.append(std::string_view(filling), Origin::kTemplate);
+    for (size_t i = 0; i < times; ++i) out.append(fill);
   };
   repeat(left);
   out.append(text);

@@ -24,6 +24,6 @@ std::vector<Text> split(Evaluation& evaluation, const Text& text, const Text* se
 std::vector<Text> split_lines(Evaluation& evaluation, const Text& text, bool keep_ends);
 Text join(Evaluation& evaluation, const Text& separator, std::span<const Text> parts);
 // Widens to `width` characters.
-Text pad(Evaluation& evaluation, const Text& text, Integer width, Side side, std::string_view fill);
+Text pad(Evaluation& evaluation, const Text& text, Integer width, Side side, const Text& fill);
 
 }  // namespace espalier::jinja

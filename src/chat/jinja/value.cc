@@ -7,6 +7,8 @@ namespace espalier::jinja {
 namespace {
 
 constexpr int kMaxDepth = 200;
+// Lists that share their parts are compared part by part: a small template can ask for more than ever ends.
+constexpr size_t kMaxVisits = 1'000'000;
 
 void check_depth(int depth) {
   if (depth > kMaxDepth) throw TemplateError{Failure::kLimit, espalier::format("a value is nested deeper than {} levels", kMaxDepth)};
@@ -24,6 +26,37 @@ int compare_numbers(const Value& a, const Value& b) {
   const double y = number(b);
   if (std::isnan(x) || std::isnan(y)) return 2;
   return x < y ? -1 : (x > y ? 1 : 0);
+}
+
+bool equal_within(const Value& a, const Value& b, int depth, size_t& visits) {
+  check_depth(depth);
+  if (++visits > kMaxVisits) throw TemplateError{Failure::kLimit, espalier::format("a comparison visits more than {} values", kMaxVisits)};
+  if (a.is_number() && b.is_number()) {
+    if (a.is(Kind::kDigits) || b.is(Kind::kDigits)) return a.is(Kind::kDigits) && b.is(Kind::kDigits) && a.bytes() == b.bytes();
+    return compare_numbers(a, b) == 0;
+  }
+  if (a.kind() != b.kind()) return false;
+  switch (a.kind()) {
+    case Kind::kUndefined:
+    case Kind::kNone: return true;
+    case Kind::kString: return a.bytes() == b.bytes();
+    case Kind::kSequence: {
+      if (a.sequence_kind() != b.sequence_kind() || a.items().size() != b.items().size()) return false;
+      for (size_t i = 0; i < a.items().size(); ++i) {
+        if (!equal_within(a.items()[i], b.items()[i], depth + 1, visits)) return false;
+      }
+      return true;
+    }
+    case Kind::kDict: {
+      if (a.entries().size() != b.entries().size()) return false;
+      for (const Entry& entry : a.entries()) {
+        const Value* other = find_key(b.entries(), entry.key);
+        if (other == nullptr || !equal_within(entry.value, *other, depth + 1, visits)) return false;
+      }
+      return true;
+    }
+    default: return a.as_namespace() == b.as_namespace();  // objects: identity
+  }
 }
 
 }  // namespace
@@ -155,33 +188,8 @@ bool is_truthy(const Value& value) {
 }
 
 bool equals(const Value& a, const Value& b, int depth) {
-  check_depth(depth);
-  if (a.is_number() && b.is_number()) {
-    if (a.is(Kind::kDigits) || b.is(Kind::kDigits)) return a.is(Kind::kDigits) && b.is(Kind::kDigits) && a.bytes() == b.bytes();
-    return compare_numbers(a, b) == 0;
-  }
-  if (a.kind() != b.kind()) return false;
-  switch (a.kind()) {
-    case Kind::kUndefined:
-    case Kind::kNone: return true;
-    case Kind::kString: return a.bytes() == b.bytes();
-    case Kind::kSequence: {
-      if (a.sequence_kind() != b.sequence_kind() || a.items().size() != b.items().size()) return false;
-      for (size_t i = 0; i < a.items().size(); ++i) {
-        if (!equals(a.items()[i], b.items()[i], depth + 1)) return false;
-      }
-      return true;
-    }
-    case Kind::kDict: {
-      if (a.entries().size() != b.entries().size()) return false;
-      for (const Entry& entry : a.entries()) {
-        const Value* other = find_key(b.entries(), entry.key);
-        if (other == nullptr || !equals(entry.value, *other, depth + 1)) return false;
-      }
-      return true;
-    }
-    default: return a.as_namespace() == b.as_namespace();  // objects: identity
-  }
+  size_t visits = 0;
+  return equal_within(a, b, depth, visits);
 }
 
 int compare(const Value& a, const Value& b, std::string_view operation, int depth) {
