@@ -16,8 +16,11 @@ struct RegisteredCommand {
   Command run;
 };
 
+RegisteredCommand add_run_command(CLI::App& root);
 RegisteredCommand add_inspect_command(CLI::App& root);
+RegisteredCommand add_replay_command(CLI::App& root);
 RegisteredCommand add_tokenize_command(CLI::App& root);
+RegisteredCommand add_render_command(CLI::App& root);
 RegisteredCommand add_logits_command(CLI::App& root);
 RegisteredCommand add_score_command(CLI::App& root);
 

@@ -1,11 +1,28 @@
 #include "cli/model_files.h"
 
+#include <cstdlib>
+#include <filesystem>
+
 #include "backend/cpu/cpu_backend.h"
 #include "backend/reference/reference_backend.h"
 #include "base/format.h"
 #include "base/log.h"
 
 namespace espalier {
+
+Result<std::string> find_model(const std::string& asked_for) {
+  if (!asked_for.empty()) return asked_for;
+  if (const char* from_environment = std::getenv("ESPALIER_MODEL")) return std::string(from_environment);
+  std::error_code ignored;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
+  std::string looked;
+  for (const std::filesystem::path& base : {std::filesystem::path("."), program / "../..", program / "../share/espalier"}) {
+    const std::filesystem::path directory = (base / "models/espalier-nano").lexically_normal();
+    if (std::filesystem::is_directory(directory, ignored)) return directory.string();
+    looked += format("{}{}", looked.empty() ? "" : ", ", directory.string());
+  }
+  return make_error(ErrorCode::kNotFound, "no model was named, and the default one is not at {}", looked);
+}
 
 Result<Checkpoint> open_checkpoint(const std::string& directory) {
   ESPALIER_ASSIGN(Checkpoint checkpoint, Checkpoint::open(directory));

@@ -11,6 +11,10 @@
 
 namespace espalier {
 
+// The directory asked for; without one, ESPALIER_MODEL or the default model: models/espalier-nano below the current folder, beside the
+// program's build folder, or where it was installed. kNotFound lists where it looked.
+Result<std::string> find_model(const std::string& asked_for);
+
 // Opens the checkpoint and logs its notes.
 Result<Checkpoint> open_checkpoint(const std::string& directory);
 

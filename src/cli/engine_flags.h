@@ -1,0 +1,30 @@
+// The flags of every command that runs an engine, and the engine they ask for.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "chat/prompt.h"
+#include "engine/engine.h"
+
+namespace espalier {
+
+struct EngineFlags {
+  std::string model;
+  std::string backend = "cpu";
+  int threads = 0;
+  EngineOptions engine;
+
+  void add_to(CLI::App& app);
+};
+
+struct OpenModel {
+  std::shared_ptr<const Tokenizer> tokenizer;
+  std::shared_ptr<const ChatTemplate> chat_template;
+  std::unique_ptr<Engine> engine;
+};
+
+Result<OpenModel> open_model(const EngineFlags& flags);
+
+}  // namespace espalier
