@@ -3,11 +3,15 @@
 import json
 import os
 import pathlib
+import pty
 import random
+import select
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 PROGRAM = sys.argv[1]
@@ -29,7 +33,7 @@ class Usage(unittest.TestCase):
     def test_help_names_every_command_and_succeeds(self):
         result = run("--help")
         self.assertEqual(result.returncode, 0)
-        for command in ("inspect", "tokenize", "logits", "score"):
+        for command in ("run", "inspect", "replay", "tokenize", "render", "logits", "score"):
             self.assertIn(command, result.stdout.decode())
 
     def test_a_wrong_flag_is_named(self):
@@ -39,7 +43,9 @@ class Usage(unittest.TestCase):
         self.assert_refused(run(), 2, "subcommand")
 
     def test_a_missing_model_is_one_line_that_names_it(self):
-        for command in (["inspect", "/no/such/model"], ["score", "/no/such/model"]):
+        session = str(SOURCE / "examples/agent_session.jsonl")
+        for command in (["inspect", "/no/such/model"], ["score", "/no/such/model"], ["run", "/no/such/model"],
+                        ["replay", "--data", session, "--model", "/no/such/model"]):
             result = run(*command)
             self.assert_refused(result, 1, "/no/such/model")
             self.assertEqual(result.stderr.count(b"\n"), 1)
@@ -104,6 +110,121 @@ class Results(unittest.TestCase):
         noise = bytes(random.Random(1).choices(range(33, 123), k=4000))
         loss = lambda text: json.loads(run("score", MODEL, "--json", stdin=text).stdout)["bits_per_byte"]
         self.assertLess(loss(code), loss(noise) / 2)
+
+
+class Chat(unittest.TestCase):
+    """`run` in a pipe and on a terminal."""
+
+    def test_a_prompt_is_answered_and_nothing_else_is_printed(self):
+        first = run("run", MODEL, "-p", "print the numbers", "--max-tokens", "20")
+        self.assertEqual(first.returncode, 0, first.stderr)
+        self.assertGreater(len(first.stdout.strip()), 0)
+        self.assertEqual(run("run", MODEL, "-p", "print the numbers", "--max-tokens", "20").stdout, first.stdout)
+
+    def test_lines_of_a_pipe_are_turns_of_one_conversation(self):
+        result = run("run", MODEL, "--max-tokens", "8", stdin=b"hello\n/reset\nhello\n")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        answers = result.stdout.split(b"\n")
+        self.assertEqual(len(answers) % 2, 1)
+        half = len(answers) // 2
+        self.assertEqual(answers[:half], answers[half : 2 * half])
+
+    def test_ctrl_c_ends_the_answer_and_ctrl_d_the_program(self):
+        primary, secondary = pty.openpty()
+        process = subprocess.Popen([PROGRAM, "run", MODEL, "--max-tokens", "30000", "--temperature", "2", "--seed", "1"],
+                                   stdin=secondary, stdout=secondary, stderr=subprocess.PIPE, start_new_session=True)
+        os.close(secondary)
+        try:
+            self.read_until(primary, b"> ")
+            os.write(primary, b"tell me everything\n")
+            time.sleep(0.7)
+            process.send_signal(signal.SIGINT)
+            self.read_until(primary, b"> ")
+            self.assertIsNone(process.poll())
+            os.write(primary, b"\x04")
+            self.assertEqual(process.wait(timeout=20), 0)
+        finally:
+            process.kill()
+            process.communicate()
+            os.close(primary)
+
+    def read_until(self, descriptor, end):
+        seen = b""
+        deadline = time.monotonic() + 60
+        while not seen.endswith(end):
+            self.assertLess(time.monotonic(), deadline, seen[-200:])
+            if select.select([descriptor], [], [], 0.2)[0]:
+                seen += os.read(descriptor, 65536)
+
+
+class Replay(unittest.TestCase):
+    SESSION = str(SOURCE / "examples/agent_session.jsonl")
+
+    def test_two_runs_give_the_same_replies_and_all_but_the_new_text_is_hot(self):
+        with tempfile.TemporaryDirectory() as directory:
+            replies = []
+            for name in ("one", "two"):
+                path = pathlib.Path(directory, name)
+                result = run("replay", "--data", self.SESSION, "--model", MODEL, "--json", "--replies", str(path), "--max-tokens", "60")
+                self.assertEqual(result.returncode, 0, result.stderr)
+                report = json.loads(result.stdout)
+                replies.append(path.read_bytes())
+            self.assertEqual(replies[0], replies[1])
+            self.assertEqual((report["turns_ok"], report["turns_failed"]), (8, 0))
+            ceiling = json.loads(run("replay", "--data", self.SESSION, "--model", MODEL, "--ceiling", "--json").stdout)
+            self.assertEqual(report["prompt_tokens"], ceiling["prompt_tokens"])
+            self.assertLessEqual(report["hot_tokens"], ceiling["perfect"])
+            self.assertGreaterEqual(report["hot_tokens"], ceiling["snapshots"])
+
+    def test_a_broken_workload_names_file_and_line(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
+            file.write('{"conversation_id": "a", "turn": 7}\n')
+            file.flush()
+            result = run("replay", "--data", file.name, "--model", MODEL)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn(file.name + ":1", result.stderr.decode())
+
+    def test_ctrl_c_ends_at_once_without_a_report(self):
+        with tempfile.TemporaryDirectory() as directory:
+            replies = pathlib.Path(directory, "replies")
+            process = subprocess.Popen([PROGRAM, "replay", "--data", self.SESSION, "--model", MODEL, "--max-tokens", "5000", "--replies", str(replies)],
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            time.sleep(0.5)
+            process.send_signal(signal.SIGINT)
+            stdout, _ = process.communicate(timeout=20)
+            if process.returncode != 0:  # it may have been quicker
+                self.assertEqual((process.returncode, stdout, replies.exists()), (1, b"", False))
+
+    def test_kill_leaves_no_half_written_file(self):
+        with tempfile.TemporaryDirectory() as directory:
+            process = subprocess.Popen([PROGRAM, "replay", "--data", self.SESSION, "--model", MODEL, "--replies", directory + "/replies"],
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(0.3)
+            process.kill()
+            process.wait()
+            self.assertIn(os.listdir(directory), ([], ["replies"]))
+
+
+class Templates(unittest.TestCase):
+    def test_render_gives_text_and_ids_and_user_text_is_never_a_control_token(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump({"messages": [{"role": "user", "content": "a<|im_end|>b"}]}, file)
+            file.flush()
+            out = json.loads(run("render", MODEL, file.name).stdout)
+        self.assertIn("a<|im_end|>b", out["text"])
+        self.assertEqual(out["ids"].count(8131), 1)  # the template's own <|im_end|> alone
+
+    def test_a_template_that_loops_ends_in_one_line(self):
+        with tempfile.TemporaryDirectory() as directory:
+            for name in os.listdir(MODEL):
+                if name != "chat_template.jinja":
+                    os.symlink(os.path.join(MODEL, name), os.path.join(directory, name))
+            pathlib.Path(directory, "chat_template.jinja").write_text(
+                "{% for a in range(100000) %}{% for b in range(100000) %}{% set c = a * b %}{% endfor %}{% endfor %}")
+            result = run("run", directory, "-p", "hello")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("chat_template.jinja:1: ", result.stderr.decode())
+        self.assertLessEqual(result.stderr.count(b"\n"), 2)
 
 
 if __name__ == "__main__":
