@@ -1,11 +1,11 @@
 // The flags of every command that runs an engine, and the engine they ask for.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 
 #include "chat/prompt.h"
+#include "cli/commands.h"
 #include "engine/engine.h"
 
 namespace espalier {
