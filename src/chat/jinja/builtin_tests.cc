@@ -44,7 +44,7 @@ constexpr std::array kTests = {
     Builtin{"none", "", [](Evaluation&, const Value& v, const Arguments&) { return truth(v.is(Kind::kNone)); }},
     Builtin{"string", "", [](Evaluation&, const Value& v, const Arguments&) { return truth(v.is_string()); }},
     Builtin{"number", "", [](Evaluation&, const Value& v, const Arguments&) { return truth(v.is_number()); }},
-    Builtin{"integer", "", [](Evaluation&, const Value& v, const Arguments&) { return truth(v.is(Kind::kInt) || v.is(Kind::kDigits)); }},
+    Builtin{"integer", "", [](Evaluation&, const Value& v, const Arguments&) { return truth(v.is(Kind::kInt)); }},
     Builtin{"float", "", [](Evaluation&, const Value& v, const Arguments&) { return truth(v.is(Kind::kFloat)); }},
     Builtin{"boolean", "", [](Evaluation&, const Value& v, const Arguments&) { return truth(v.is(Kind::kBool)); }},
     Builtin{"true", "", [](Evaluation&, const Value& v, const Arguments&) { return truth(v.is(Kind::kBool) && v.as_bool()); }},

@@ -511,7 +511,7 @@ Value Evaluation::evaluate_binary(BinaryOperator op, const Value& a, const Value
   if (op == BinaryOperator::kModulo && a.is_string()) return Value::string(percent_format(*this, a.text(), b));
   if (b.is_undefined()) fail_undefined(b);
   const Origin origin = either(a.origin(), b.origin());
-  const bool numbers = a.is_number() && b.is_number() && !a.is(Kind::kDigits) && !b.is(Kind::kDigits);
+  const bool numbers = a.is_number() && b.is_number();
   if (!numbers) {
     if (op == BinaryOperator::kAdd) return add(a, b);
     const auto repeatable = [](const Value& v) { return v.is_string() || (v.is(Kind::kSequence) && v.sequence_kind() <= SequenceKind::kTuple); };

@@ -318,7 +318,6 @@ Value batch(Evaluation& e, const Value& subject, const Arguments& a) {
 Value to_int(Evaluation&, const Value& subject, const Arguments& a) {
   const Value fallback = Value::integer(number(a, 0, "default", 0));
   if (subject.is_integral()) return Value::integer(subject.as_integer(), subject.origin());
-  if (subject.is(Kind::kDigits)) return subject;
   const auto truncated = [&](double value) {
     return std::isfinite(value) && std::abs(value) < 0x1p126 ? Value::integer(static_cast<Integer>(value), subject.origin()) : fallback;
   };

@@ -294,7 +294,6 @@ void append_repr(TextBuilder& out, const Value& value, int depth) {
     case Kind::kNone: return out.append("None", value.origin());
     case Kind::kBool: return out.append(value.as_bool() ? "True" : "False", value.origin());
     case Kind::kInt: return out.append(integer_text(value.as_integer()), value.origin());
-    case Kind::kDigits: return out.append(value.bytes(), value.origin());
     case Kind::kFloat: return out.append(float_repr(value.as_float()), value.origin());
     case Kind::kString: return append_string_repr(out, value.text());
     case Kind::kSequence: return append_sequence_repr(out, value, depth);
@@ -322,7 +321,6 @@ void append_json(TextBuilder& out, const Value& value, const JsonStyle& style, i
     case Kind::kNone: return out.append("null", value.origin());
     case Kind::kBool: return out.append(value.as_bool() ? "true" : "false", value.origin());
     case Kind::kInt: return out.append(integer_text(value.as_integer()), value.origin());
-    case Kind::kDigits: return out.append(value.bytes(), value.origin());
     case Kind::kFloat: return out.append(json_float(value.as_float()), value.origin());
     case Kind::kString: return append_json_string(out, value.text(), style.ascii_only);
     case Kind::kDict: return append_json_dict(out, value, style, depth);

@@ -31,10 +31,7 @@ int compare_numbers(const Value& a, const Value& b) {
 bool equal_within(const Value& a, const Value& b, int depth, size_t& visits) {
   check_depth(depth);
   if (++visits > kMaxVisits) throw TemplateError{Failure::kLimit, espalier::format("a comparison visits more than {} values", kMaxVisits)};
-  if (a.is_number() && b.is_number()) {
-    if (a.is(Kind::kDigits) || b.is(Kind::kDigits)) return a.is(Kind::kDigits) && b.is(Kind::kDigits) && a.bytes() == b.bytes();
-    return compare_numbers(a, b) == 0;
-  }
+  if (a.is_number() && b.is_number()) return compare_numbers(a, b) == 0;
   if (a.kind() != b.kind()) return false;
   switch (a.kind()) {
     case Kind::kUndefined:
@@ -70,12 +67,6 @@ Value Value::boolean(bool value, Origin origin) {
 Value Value::integer(Integer value, Origin origin) {
   Value result(Kind::kInt, origin);
   result.payload_.integer = value;
-  return result;
-}
-
-Value Value::digits(std::string_view decimal, Origin origin) {
-  Value result(Kind::kDigits, origin);
-  result.payload_.range = {decimal.data(), decimal.size()};
   return result;
 }
 
@@ -129,8 +120,7 @@ const char* type_name(const Value& value) {
     case Kind::kUndefined: return "Undefined";
     case Kind::kNone: return "NoneType";
     case Kind::kBool: return "bool";
-    case Kind::kInt:
-    case Kind::kDigits: return "int";
+    case Kind::kInt: return "int";
     case Kind::kFloat: return "float";
     case Kind::kString: return value.is_markup() ? "Markup" : "str";
     case Kind::kSequence:
@@ -157,8 +147,7 @@ const char* type_phrase(const Value& value) {
   switch (value.kind()) {
     case Kind::kNone: return "None";
     case Kind::kBool: return "bool object";
-    case Kind::kInt:
-    case Kind::kDigits: return "int object";
+    case Kind::kInt: return "int object";
     case Kind::kFloat: return "float object";
     case Kind::kString: return value.is_markup() ? "markupsafe.Markup object" : "str object";
     case Kind::kSequence: return value.sequence_kind() == SequenceKind::kTuple ? "tuple object" : (value.sequence_kind() == SequenceKind::kList ? "list object" : "generator object");
@@ -196,7 +185,7 @@ int compare(const Value& a, const Value& b, std::string_view operation, int dept
   check_depth(depth);
   if (a.is_undefined()) fail_undefined(a);
   if (b.is_undefined()) fail_undefined(b);
-  if (a.is_number() && b.is_number() && !a.is(Kind::kDigits) && !b.is(Kind::kDigits)) return compare_numbers(a, b);
+  if (a.is_number() && b.is_number()) return compare_numbers(a, b);
   // UTF-8 keeps the order of code points.
   if (a.is_string() && b.is_string()) return a.bytes().compare(b.bytes()) < 0 ? -1 : (a.bytes() == b.bytes() ? 0 : 1);
   if (a.is(Kind::kSequence) && b.is(Kind::kSequence) && a.sequence_kind() == b.sequence_kind() && a.sequence_kind() <= SequenceKind::kTuple) {

@@ -11,7 +11,7 @@
 
 namespace espalier::jinja {
 
-// The largest integers computed with; digits beyond it are kept for printing only (Kind::kDigits).
+// The integers computed with; Python's have no bound, results beyond these are errors.
 __extension__ using Integer = __int128;
 
 enum class Kind : uint8_t {
@@ -20,7 +20,6 @@ enum class Kind : uint8_t {
   kNone,
   kBool,
   kInt,
-  kDigits,     // an integer of the request that does not fit Integer
   kFloat,
   kString,
   kSequence,
@@ -61,7 +60,6 @@ class Value {
   static Value none(Origin origin = Origin::kTemplate) { return Value(Kind::kNone, origin); }
   static Value boolean(bool value, Origin origin = Origin::kTemplate);
   static Value integer(Integer value, Origin origin = Origin::kTemplate);
-  static Value digits(std::string_view decimal, Origin origin);
   static Value floating(double value, Origin origin = Origin::kTemplate);
   static Value string(const Text& text);
   static Value string(std::string_view bytes, Origin origin) { return string(Text{bytes, origin, nullptr}); }
@@ -84,7 +82,7 @@ class Value {
   bool is_undefined() const { return kind_ == Kind::kUndefined; }
   bool is_string() const { return kind_ == Kind::kString; }
   bool is_markup() const { return kind_ == Kind::kString && detail_ != 0; }
-  bool is_number() const { return kind_ == Kind::kInt || kind_ == Kind::kFloat || kind_ == Kind::kBool || kind_ == Kind::kDigits; }
+  bool is_number() const { return kind_ == Kind::kInt || kind_ == Kind::kFloat || kind_ == Kind::kBool; }
   bool is_integral() const { return kind_ == Kind::kInt || kind_ == Kind::kBool; }
 
   // Origin of the value's own printed characters; of a string: kInput if any byte is.
