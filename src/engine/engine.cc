@@ -214,7 +214,7 @@ Result<std::unique_ptr<Engine>> Engine::open(const Checkpoint& checkpoint, std::
   }
   if (options.use_default_kv_dtype) options.kv_dtype = backend->default_kv_dtype();
   ESPALIER_ASSIGN(std::unique_ptr<CausalLm> model,
-                  CausalLm::load(checkpoint, *backend, {.max_rows = options.max_rows, .max_outputs = options.max_sequences}));
+                  CausalLm::load(checkpoint, *backend, {.max_rows = options.max_rows, .max_outputs = options.max_sequences, .max_uncommitted_rows = 0}));
   if (options.cache_bytes == 0) {
     ESPALIER_ASSIGN(const MemoryLimits limits, read_memory_limits());
     options.cache_bytes = default_cache_budget(limits.available_bytes, 0);

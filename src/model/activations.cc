@@ -53,10 +53,16 @@ void Activations::lay_out(BackendArena& arena, DType act, const ModelConfig& c, 
   size_bytes_ = end;
 }
 
-Result<Activations> Activations::allocate(Backend& backend, const ModelConfig& config, int32_t max_rows, int32_t max_outputs) {
+size_t Activations::planned_bytes(DType activation_dtype, const ModelConfig& config, int32_t max_rows, int32_t max_outputs) {
   Activations activations;
   BackendArena counting;
-  activations.lay_out(counting, backend.activation_dtype(), config, max_rows, max_outputs);
+  activations.lay_out(counting, activation_dtype, config, max_rows, max_outputs);
+  return activations.size_bytes_;
+}
+
+Result<Activations> Activations::allocate(Backend& backend, const ModelConfig& config, int32_t max_rows, int32_t max_outputs) {
+  Activations activations;
+  activations.size_bytes_ = planned_bytes(backend.activation_dtype(), config, max_rows, max_outputs);
   ESPALIER_ASSIGN(activations.arena_, BackendArena::reserve(backend, activations.size_bytes_));
   activations.lay_out(activations.arena_, backend.activation_dtype(), config, max_rows, max_outputs);
   return activations;

@@ -42,6 +42,8 @@ struct ActivationViews {
 
 class Activations {
  public:
+  // Bytes that `allocate` would take: for plans made before loading.
+  static size_t planned_bytes(DType activation_dtype, const ModelConfig& config, int32_t max_rows, int32_t max_outputs);
   static Result<Activations> allocate(Backend& backend, const ModelConfig& config, int32_t max_rows, int32_t max_outputs);
 
   ActivationViews rows(int32_t count) const { return views_.first_rows(count); }
