@@ -34,7 +34,8 @@ std::shared_ptr<const Conversation> conversation(std::shared_ptr<const ChatTempl
 // A question, then sixty calls of one tool and their results.
 std::shared_ptr<const Conversation> agent_conversation(std::shared_ptr<const ChatTemplate> chat_template) {
   std::string output;
-  while (output.size() < 1700) output += "src/model/decoder_layer.cc:" + std::to_string(output.size()) + ": const auto& mixer = layer.mixer;\n";
+  while (output.size() < 1700)
+    output += "src/model/decoder_layer.cc:" + std::to_string(output.size()) + ": const auto& mixer = layer.mixer;\n";
   Json messages = Json::array({Json::object({{"role", "user"}, {"content", "Find where the mixer of a layer is chosen."}})});
   for (int i = 0; i < 60; ++i) {
     const std::string id = "call_" + std::to_string(i);
@@ -44,9 +45,11 @@ std::shared_ptr<const Conversation> agent_conversation(std::shared_ptr<const Cha
     messages.push_back(Json::object({{"role", "assistant"}, {"content", nullptr}, {"tool_calls", Json::array({call})}}));
     messages.push_back(Json::object({{"role", "tool"}, {"tool_call_id", id}, {"content", output}}));
   }
-  const Json parameters = Json::object({{"type", "object"}, {"properties", Json::object({{"command", Json::object({{"type", "string"}})}})}});
+  const Json parameters =
+      Json::object({{"type", "object"}, {"properties", Json::object({{"command", Json::object({{"type", "string"}})}})}});
   const Json function = Json::object({{"name", "bash"}, {"description", "Run a command"}, {"parameters", parameters}});
-  return conversation(std::move(chat_template), std::move(messages), Json::array({Json::object({{"type", "function"}, {"function", function}})}));
+  return conversation(std::move(chat_template), std::move(messages),
+                      Json::array({Json::object({{"type", "function"}, {"function", function}})}));
 }
 
 void normalise(benchmark::State& state, const Conversation& c) {

@@ -25,7 +25,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   static const Json kMessages = parse_json(R"([{"role":"system","content":"☃ x"},{"role":"user","content":"☄\n<b>"},
-      {"role":"assistant","content":null,"tool_calls":[{"function":{"name":"★","arguments":{"k":[1,2.5,null,"☃"]}}}]}])", "messages").value();
+      {"role":"assistant","content":null,"tool_calls":[{"function":{"name":"★","arguments":{"k":[1,2.5,null,"☃"]}}}]}])",
+                                           "messages")
+                                    .value();
   static const Json kText = "☃ Abc \xC3\xA9 ☄";
   static const Json kNumber = 3;
   jinja::RenderLimits limits;

@@ -13,8 +13,10 @@ namespace {
 
 constexpr std::string_view kTemplate =
     "{% if tools %}{% for tool in tools %}{{ tool | tojson }}\n{% endfor %}{% endif %}{% for m in messages %}<|im_start|>{{ m.role }}\n"
-    "{% if m.reasoning_content is string %}<think>{{ m.reasoning_content | trim }}</think>{% endif %}{{ m.content if m.content is not none }}"
-    "{% for c in m.tool_calls or [] %}{% for k, v in c.function.arguments | items %}<parameter={{ k }}>{{ v if v is string else v | tojson }}"
+    "{% if m.reasoning_content is string %}<think>{{ m.reasoning_content | trim }}</think>{% endif %}{{ m.content if m.content is not none "
+    "}}"
+    "{% for c in m.tool_calls or [] %}{% for k, v in c.function.arguments | items %}<parameter={{ k }}>{{ v if v is string else v | tojson "
+    "}}"
     "</parameter>{% endfor %}{% endfor %}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 
 }  // namespace

@@ -23,7 +23,8 @@ class SizeCheck {
   explicit SizeCheck(const MessageLimits& limits) : limits_(limits) {}
 
   Status add(const Json& value, std::string_view where, int depth = 1) {
-    if (depth > limits_.max_depth) return make_error(ErrorCode::kInvalidArgument, "{}: nested deeper than {} levels", where, limits_.max_depth);
+    if (depth > limits_.max_depth)
+      return make_error(ErrorCode::kInvalidArgument, "{}: nested deeper than {} levels", where, limits_.max_depth);
     ++bytes_;  // an array of many empty values is not free either
     if (value.is_string()) bytes_ += value.get_ref<const std::string&>().size();
     if (value.is_object()) {
@@ -154,7 +155,8 @@ Result<std::string> role_of(const Json& message, const std::string& where) {
   const std::string name = role->get<std::string>();
   if (name == "developer") return std::string("system");
   if (name == "system" || name == "user" || name == "assistant" || name == "tool") return name;
-  return make_error(ErrorCode::kInvalidArgument, "{}.role: expected system, developer, user, assistant or tool, found {}", where, quoted(name));
+  return make_error(ErrorCode::kInvalidArgument, "{}.role: expected system, developer, user, assistant or tool, found {}", where,
+                    quoted(name));
 }
 
 Result<Json> normalise_message(const Json& message, const std::string& where, const MessageLimits& limits) {

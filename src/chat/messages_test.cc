@@ -78,8 +78,8 @@ TEST_P(AssistantContent, IsAcceptedWithAndWithoutToolCalls) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, AssistantContent,
-                         ::testing::Values(std::pair{R"(,"content":"")", R"("")"}, std::pair{R"(,"content":null)", "null"}, std::pair{"", "missing"},
-                                           std::pair{R"(,"content":[])", R"("")"}));
+                         ::testing::Values(std::pair{R"(,"content":"")", R"("")"}, std::pair{R"(,"content":null)", "null"},
+                                           std::pair{"", "missing"}, std::pair{R"(,"content":[])", R"("")"}));
 
 TEST(Messages, ReasoningAloneIsAnAssistantMessage) {
   EXPECT_EQ(messages_of(R"([{"role":"user","content":"x"},{"role":"assistant","reasoning":"r"}])")[1],
@@ -89,12 +89,13 @@ TEST(Messages, ReasoningAloneIsAnAssistantMessage) {
 }
 
 TEST(Messages, UsersCannotCarryReasoningOrCalls) {
-  EXPECT_EQ(messages_of(R"([{"role":"user","content":"x","reasoning_content":"r","tool_calls":[]}])"), json(R"([{"role":"user","content":"x"}])"));
+  EXPECT_EQ(messages_of(R"([{"role":"user","content":"x","reasoning_content":"r","tool_calls":[]}])"),
+            json(R"([{"role":"user","content":"x"}])"));
 }
 
 Json arguments_after(const std::string& arguments) {
-  return messages_of(R"([{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":)" + arguments + "}}]}]")[0]["tool_calls"][0]["function"]
-                    ["arguments"];
+  return messages_of(R"([{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":)" + arguments +
+                     "}}]}]")[0]["tool_calls"][0]["function"]["arguments"];
 }
 
 TEST(Messages, ArgumentTextBecomesAnObjectInItsOrder) {
@@ -124,7 +125,8 @@ TEST(Messages, ErrorsNameThePlace) {
   EXPECT_THAT(error_of(R"([{"role":"user","content":[{"type":"image_url"}]}])"), HasSubstr("messages[0].content[0].type"));
   EXPECT_THAT(error_of(R"([{"role":"user","content":[{"type":"text"}]}])"), HasSubstr("messages[0].content[0].text: missing"));
   EXPECT_THAT(error_of(R"([{"role":"assistant","tool_calls":{}}])"), HasSubstr("messages[0].tool_calls: expected a list"));
-  EXPECT_THAT(error_of(R"([{"role":"assistant","tool_calls":[{"function":{}}]}])"), HasSubstr("messages[0].tool_calls[0].function.name: missing"));
+  EXPECT_THAT(error_of(R"([{"role":"assistant","tool_calls":[{"function":{}}]}])"),
+              HasSubstr("messages[0].tool_calls[0].function.name: missing"));
   EXPECT_THAT(error_of(R"([{"role":"tool","tool_call_id":5}])"), HasSubstr("messages[0].tool_call_id"));
   EXPECT_THAT(error_of(R"([{"role":"a\nb"}])"), HasSubstr("messages[0].role"));
 }

@@ -13,7 +13,8 @@ namespace {
 constexpr size_t kMaxTemplateBytes = size_t{4} << 20;
 
 // Length of the longest common prefix. Marks are left out on purpose: templates write "assistant" themselves behind the messages, but take
-// it from the message within them. Both prompts hold the same messages and differ in the ends that we choose, so no control token is at stake.
+// it from the message within them. Both prompts hold the same messages and differ in the ends that we choose, so no control token is at
+// stake.
 size_t common_prefix(const MarkedText& a, const MarkedText& b) {
   const size_t shorter = std::min(a.size(), b.size());
   const auto difference = std::mismatch(a.text.begin(), a.text.begin() + static_cast<ptrdiff_t>(shorter), b.text.begin());
@@ -56,7 +57,8 @@ ChatTemplate::ChatTemplate(jinja::Template program, std::vector<SpecialToken> sp
 
 ChatTemplate::~ChatTemplate() = default;
 
-Result<std::shared_ptr<const ChatTemplate>> ChatTemplate::create(std::string_view source, std::string_view name, const Json& tokenizer_config) {
+Result<std::shared_ptr<const ChatTemplate>> ChatTemplate::create(std::string_view source, std::string_view name,
+                                                                 const Json& tokenizer_config) {
   ESPALIER_ASSIGN(jinja::Template program, jinja::Template::parse(source, name));
   std::vector<SpecialToken> special_tokens;
   for (const std::string_view token : {"bos_token", "eos_token", "pad_token", "unk_token", "sep_token", "cls_token", "mask_token"}) {
@@ -155,8 +157,10 @@ void ChatTemplate::learn_format() {
   call["tool_calls"] = Json::array({{{"id", "call00000"},
                                      {"type", "function"},
                                      {"function", {{"name", "probe_name"}, {"arguments", {{"probe_key", "probe_value"}}}}}}});
-  const Json tools = Json::array({{{"type", "function"},
-                                   {"function", {{"name", "other_name"}, {"description", ""}, {"parameters", {{"type", "object"}, {"properties", Json::object()}}}}}}});
+  const Json tools = Json::array(
+      {{{"type", "function"},
+        {"function",
+         {{"name", "other_name"}, {"description", ""}, {"parameters", {{"type", "object"}, {"properties", Json::object()}}}}}}});
   const Result<MarkedText> with_call = render_messages(Json::array({message("user", "question"), std::move(call)}), tools, options, false);
   if (with_call.ok()) {
     const std::string& text = with_call->text;
@@ -168,7 +172,8 @@ void ChatTemplate::learn_format() {
   }
   Json reply = message("assistant", "reply");
   reply["reasoning_content"] = "probe_reasoning";
-  const Result<MarkedText> with_reasoning = render_messages(Json::array({message("user", "question"), std::move(reply)}), Json::array(), options, false);
+  const Result<MarkedText> with_reasoning =
+      render_messages(Json::array({message("user", "question"), std::move(reply)}), Json::array(), options, false);
   has_reasoning_ = with_reasoning.ok() && with_reasoning->text.find("<think>") != std::string::npos &&
                    with_reasoning->text.find("probe_reasoning") != std::string::npos;
 }

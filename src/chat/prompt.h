@@ -67,7 +67,8 @@ class ChatTemplate {
   ChatTemplate(jinja::Template program, std::vector<SpecialToken> special_tokens);
   static Result<std::shared_ptr<const ChatTemplate>> create(std::string_view source, std::string_view name, const Json& tokenizer_config);
 
-  Result<MarkedText> render_messages(const Json& messages, const Json& tools, const RenderOptions& options, bool add_generation_prompt) const;
+  Result<MarkedText> render_messages(const Json& messages, const Json& tools, const RenderOptions& options,
+                                     bool add_generation_prompt) const;
   void learn_format();
 
   std::unique_ptr<const jinja::Template> program_;

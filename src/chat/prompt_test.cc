@@ -66,7 +66,9 @@ TEST(ChatTemplate, RendersWithTheOptions) {
 TEST(ChatTemplate, KwargsAreVariablesButNotMessagesOrTools) {
   RenderOptions options;
   options.template_kwargs = json(R"({"enable_thinking":true,"style":"terse","messages":[],"tools":[{"x":1}]})");
-  EXPECT_EQ(parse("{{ enable_thinking }} {{ style }} {{ messages | length }} {{ tools }}")->render(input_of(R"([{"role":"user"}])"), options)->text,
+  EXPECT_EQ(parse("{{ enable_thinking }} {{ style }} {{ messages | length }} {{ tools }}")
+                ->render(input_of(R"([{"role":"user"}])"), options)
+                ->text,
             "True terse 1 None");
   options.template_kwargs = Json::array();
   EXPECT_EQ(parse()->render(input_of(R"([{"role":"user","content":"x"}])"), options).error().code, ErrorCode::kInvalidArgument);
@@ -122,7 +124,8 @@ TEST(ChatTemplate, DroppedReasoningIsABranchPoint) {
 
 // Field case F7: a template that refuses everything unusual serves the requests that it likes.
 TEST(ChatTemplate, ProbesThatAreRefusedAreLeftOut) {
-  const auto chat_template = parse("{% if messages | length != 1 %}{{ raise_exception('one message only') }}{% endif %}<{{ messages[0].content }}>");
+  const auto chat_template =
+      parse("{% if messages | length != 1 %}{{ raise_exception('one message only') }}{% endif %}<{{ messages[0].content }}>");
   const Result<RenderedPrompt> prompt = chat_template->render_with_branch_points(input_of(R"([{"role":"user","content":"q"}])"), {});
   ASSERT_TRUE(prompt.ok());
   EXPECT_EQ(prompt->text.text, "<q>");
@@ -142,7 +145,8 @@ TEST(ChatTemplate, FormatsAreSeenInTheRendering) {
   EXPECT_FALSE(plain->has_reasoning());
   const auto xml = parse(
       "{% for m in messages %}{% for c in m.tool_calls or [] %}<tool_call>\n<function={{ c.function.name }}>\n{% for k, v in "
-      "c.function.arguments | items %}<parameter={{ k }}>\n{{ v }}\n</parameter>\n{% endfor %}</function>\n</tool_call>{% endfor %}{% endfor %}");
+      "c.function.arguments | items %}<parameter={{ k }}>\n{{ v }}\n</parameter>\n{% endfor %}</function>\n</tool_call>{% endfor %}{% "
+      "endfor %}");
   EXPECT_EQ(xml->tool_call_format(), ToolCallFormat::kXmlFunction);
 }
 

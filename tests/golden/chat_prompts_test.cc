@@ -33,7 +33,8 @@ const Tokenizer& qwen() {
 
 const ChatTemplate& qwen_template() {
   static const std::shared_ptr<const ChatTemplate> chat_template =
-      ChatTemplate::parse(read_file(shared_path("oracle/chat/chat_template.jinja"), size_t{1} << 20).value(), "chat_template.jinja").value();
+      ChatTemplate::parse(read_file(shared_path("oracle/chat/chat_template.jinja"), size_t{1} << 20).value(), "chat_template.jinja")
+          .value();
   return *chat_template;
 }
 

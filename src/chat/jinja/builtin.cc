@@ -21,8 +21,9 @@ size_t parameter_index(std::string_view parameters, std::string_view name, size_
   return found;
 }
 
-constexpr std::array<std::string_view, 12> kUnsupportedMethods = {"casefold",  "encode",     "expandtabs", "format_map", "isascii",   "isidentifier",
-                                                                  "istitle",   "isprintable", "maketrans",  "translate",  "fromkeys", "decode"};
+constexpr std::array<std::string_view, 12> kUnsupportedMethods = {"casefold",  "encode",       "expandtabs", "format_map",
+                                                                  "isascii",   "isidentifier", "istitle",    "isprintable",
+                                                                  "maketrans", "translate",    "fromkeys",   "decode"};
 constexpr std::array<std::string_view, 11> kMutatingMethods = {"append", "clear",      "extend", "insert",  "pop",  "popitem",
                                                                "remove", "setdefault", "sort",   "reverse", "update"};
 

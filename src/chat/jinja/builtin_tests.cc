@@ -57,7 +57,8 @@ constexpr std::array kTests = {
     Builtin{"iterable", "", [](Evaluation&, const Value& v, const Arguments&) { return truth(is_iterable(v)); }},
     Builtin{"callable", "",
             [](Evaluation&, const Value& v, const Arguments&) {
-              return truth(v.is(Kind::kMacro) || v.is(Kind::kFunction) || v.is(Kind::kMethod) || v.is(Kind::kCycler) || v.is(Kind::kJoiner));
+              return truth(v.is(Kind::kMacro) || v.is(Kind::kFunction) || v.is(Kind::kMethod) || v.is(Kind::kCycler) ||
+                           v.is(Kind::kJoiner));
             }},
     Builtin{"odd", "", [](Evaluation&, const Value& v, const Arguments&) { return truth(integer_of(v) % 2 != 0); }},
     Builtin{"even", "", [](Evaluation&, const Value& v, const Arguments&) { return truth(integer_of(v) % 2 == 0); }},
@@ -72,9 +73,12 @@ constexpr std::array kTests = {
     Builtin{"upper", "", [](Evaluation&, const Value& v, const Arguments&) { return truth(all_cased(v, is_upper, is_lower)); }},
     Builtin{"escaped", "", [](Evaluation&, const Value& v, const Arguments&) { return truth(v.is_markup()); }},
     Builtin{"sameas", "other",
-            [](Evaluation&, const Value& v, const Arguments& a) { return truth(v.kind() == required(a, "sameas").kind() && equals(v, a.positional[0])); }},
-    Builtin{"filter", "", [](Evaluation&, const Value& v, const Arguments&) { return truth(v.is_string() && find_filter(v.bytes()) != nullptr); }},
-    Builtin{"test", "", [](Evaluation&, const Value& v, const Arguments&) { return truth(v.is_string() && find_test(v.bytes()) != nullptr); }},
+            [](Evaluation&, const Value& v,
+               const Arguments& a) { return truth(v.kind() == required(a, "sameas").kind() && equals(v, a.positional[0])); }},
+    Builtin{"filter", "",
+            [](Evaluation&, const Value& v, const Arguments&) { return truth(v.is_string() && find_filter(v.bytes()) != nullptr); }},
+    Builtin{"test", "",
+            [](Evaluation&, const Value& v, const Arguments&) { return truth(v.is_string() && find_test(v.bytes()) != nullptr); }},
 };
 
 template <int kWanted, bool kOrEqual>
@@ -86,11 +90,21 @@ Value equal(Evaluation&, const Value& v, const Arguments& a) { return truth(equa
 Value unequal(Evaluation&, const Value& v, const Arguments& a) { return truth(!equals(v, required(a, "ne"))); }
 
 constexpr std::array kComparisons = {
-    Builtin{"eq", "other", equal},          Builtin{"equalto", "other", equal},           Builtin{"==", "other", equal},
-    Builtin{"ne", "other", unequal},        Builtin{"!=", "other", unequal},              Builtin{"lt", "other", ordered<-1, false>},
-    Builtin{"lessthan", "other", ordered<-1, false>}, Builtin{"<", "other", ordered<-1, false>}, Builtin{"le", "other", ordered<-1, true>},
-    Builtin{"<=", "other", ordered<-1, true>}, Builtin{"gt", "other", ordered<1, false>}, Builtin{"greaterthan", "other", ordered<1, false>},
-    Builtin{">", "other", ordered<1, false>}, Builtin{"ge", "other", ordered<1, true>},   Builtin{">=", "other", ordered<1, true>},
+    Builtin{"eq", "other", equal},
+    Builtin{"equalto", "other", equal},
+    Builtin{"==", "other", equal},
+    Builtin{"ne", "other", unequal},
+    Builtin{"!=", "other", unequal},
+    Builtin{"lt", "other", ordered<-1, false>},
+    Builtin{"lessthan", "other", ordered<-1, false>},
+    Builtin{"<", "other", ordered<-1, false>},
+    Builtin{"le", "other", ordered<-1, true>},
+    Builtin{"<=", "other", ordered<-1, true>},
+    Builtin{"gt", "other", ordered<1, false>},
+    Builtin{"greaterthan", "other", ordered<1, false>},
+    Builtin{">", "other", ordered<1, false>},
+    Builtin{"ge", "other", ordered<1, true>},
+    Builtin{">=", "other", ordered<1, true>},
 };
 
 }  // namespace

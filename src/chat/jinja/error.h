@@ -1,5 +1,6 @@
 // Inside the template engine a failure unwinds as TemplateError and is turned into a Result where the engine is entered
-// (Template::parse, Template::render): sixty filters, tests and methods then read as their Python models do. It never leaves src/chat/jinja.
+// (Template::parse, Template::render): sixty filters, tests and methods then read as their Python models do. It never leaves
+// src/chat/jinja.
 #pragma once
 
 #include <cstdint>

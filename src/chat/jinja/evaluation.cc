@@ -70,7 +70,8 @@ void Evaluation::assign(const Target& target, const Value& value) {
   if (!target.parts.empty()) {
     const std::span<const Value> items = iterate(value);
     if (items.size() != target.parts.size()) {
-      fail("{} values to unpack (expected {}, got {})", items.size() < target.parts.size() ? "not enough" : "too many", target.parts.size(), items.size());
+      fail("{} values to unpack (expected {}, got {})", items.size() < target.parts.size() ? "not enough" : "too many", target.parts.size(),
+           items.size());
     }
     for (size_t i = 0; i < items.size(); ++i) assign(target.parts[i], items[i]);
     return;
@@ -105,7 +106,8 @@ Value Evaluation::make_dict(const std::vector<Entry>& entries, Origin origin) {
   const std::span<Entry> kept = arena_.array<Entry>(entries.size());
   size_t count = 0;
   for (const Entry& entry : entries) {  // a later key overwrites an earlier one in its place
-    const auto same = std::find_if(kept.begin(), kept.begin() + static_cast<ptrdiff_t>(count), [&](const Entry& e) { return equals(e.key, entry.key); });
+    const auto same =
+        std::find_if(kept.begin(), kept.begin() + static_cast<ptrdiff_t>(count), [&](const Entry& e) { return equals(e.key, entry.key); });
     if (same != kept.begin() + static_cast<ptrdiff_t>(count)) {
       same->value = entry.value;
     } else {
@@ -122,7 +124,8 @@ std::span<const Value> Evaluation::iterate(const Value& value) {
     case Kind::kString: {
       const std::vector<size_t> offsets = code_point_offsets(value.bytes());
       const std::span<Value> characters = arena_.array<Value>(offsets.size() - 1);
-      for (size_t i = 0; i + 1 < offsets.size(); ++i) characters[i] = Value::string(slice(arena_, value.text(), offsets[i], offsets[i + 1]));
+      for (size_t i = 0; i + 1 < offsets.size(); ++i)
+        characters[i] = Value::string(slice(arena_, value.text(), offsets[i], offsets[i + 1]));
       return characters;
     }
     case Kind::kDict: {
@@ -162,17 +165,20 @@ Value loop_attribute(Evaluation& evaluation, const Value& object, std::string_vi
   if (name == "length") return number(loop.items.size());
   if (name == "depth") return Value::integer(loop.depth + 1);
   if (name == "depth0") return Value::integer(loop.depth);
-  if (name == "previtem") return loop.index > 0 ? loop.items[loop.index - 1] : Value::undefined(Absence::kName, "there is no previous item");
-  if (name == "nextitem") return loop.index + 1 < loop.items.size() ? loop.items[loop.index + 1] : Value::undefined(Absence::kName, "there is no next item");
+  if (name == "previtem")
+    return loop.index > 0 ? loop.items[loop.index - 1] : Value::undefined(Absence::kName, "there is no previous item");
+  if (name == "nextitem")
+    return loop.index + 1 < loop.items.size() ? loop.items[loop.index + 1] : Value::undefined(Absence::kName, "there is no next item");
   static constexpr Builtin kCycle{"cycle", "*", [](Evaluation&, const Value& self, const Arguments& arguments) {
                                     if (arguments.positional.empty()) fail("no items for cycling given");
                                     return arguments.positional[self.as_loop()->index % arguments.positional.size()];
                                   }};
   static constexpr Builtin kChanged{"changed", "*", [](Evaluation& e, const Value& self, const Arguments& arguments) {
                                       LoopState& state = *self.as_loop();
-                                      const bool same = state.changed_before && std::equal(arguments.positional.begin(), arguments.positional.end(),
-                                                                                           state.last_changed.begin(), state.last_changed.end(),
-                                                                                           [](const Value& a, const Value& b) { return equals(a, b); });
+                                      const bool same =
+                                          state.changed_before &&
+                                          std::equal(arguments.positional.begin(), arguments.positional.end(), state.last_changed.begin(),
+                                                     state.last_changed.end(), [](const Value& a, const Value& b) { return equals(a, b); });
                                       state.changed_before = true;
                                       state.last_changed = e.make_list({arguments.positional.begin(), arguments.positional.end()}).items();
                                       return Value::boolean(!same);
@@ -234,7 +240,8 @@ Value Evaluation::element(const Value& object, const Value& index) {
     const std::vector<size_t> offsets = code_point_offsets(object.bytes());
     const auto size = static_cast<Integer>(offsets.size() - 1);
     const Integer at = index.as_integer() < 0 ? index.as_integer() + size : index.as_integer();
-    if (at >= 0 && at < size) return Value::string(slice(arena_, object.text(), offsets[static_cast<size_t>(at)], offsets[static_cast<size_t>(at) + 1]));
+    if (at >= 0 && at < size)
+      return Value::string(slice(arena_, object.text(), offsets[static_cast<size_t>(at)], offsets[static_cast<size_t>(at) + 1]));
   }
   if (index.is_string()) return attribute(object, arena_.copy(index.bytes()));
   TextBuilder name(arena_);
@@ -339,7 +346,8 @@ Value Evaluation::evaluate_slice(const Slice& expression) {
   if (step_by == 0) fail("slice step cannot be zero");
   if (object.is_undefined()) fail_undefined(object);
   const bool text = object.is_string();
-  if (!text && !(object.is(Kind::kSequence) && object.sequence_kind() <= SequenceKind::kTuple)) fail("'{}' object is not subscriptable", type_name(object));
+  if (!text && !(object.is(Kind::kSequence) && object.sequence_kind() <= SequenceKind::kTuple))
+    fail("'{}' object is not subscriptable", type_name(object));
   std::vector<size_t> offsets;
   if (text) offsets = code_point_offsets(object.bytes());
   const auto size = static_cast<Integer>(text ? offsets.size() - 1 : object.items().size());
@@ -484,7 +492,8 @@ Value Evaluation::add(const Value& a, const Value& b) {
     if (!b.is_string()) fail("can only concatenate str (not \"{}\") to str", type_name(b));
     return Value::string(concat(arena_, a.text(), b.text()));
   }
-  if (a.is(Kind::kSequence) && b.is(Kind::kSequence) && a.sequence_kind() == b.sequence_kind() && a.sequence_kind() <= SequenceKind::kTuple) {
+  if (a.is(Kind::kSequence) && b.is(Kind::kSequence) && a.sequence_kind() == b.sequence_kind() &&
+      a.sequence_kind() <= SequenceKind::kTuple) {
     const std::span<Value> items = arena_.array<Value>(a.items().size() + b.items().size());
     std::copy(b.items().begin(), b.items().end(), std::copy(a.items().begin(), a.items().end(), items.begin()));
     return Value::sequence(items, a.sequence_kind());
@@ -514,7 +523,9 @@ Value Evaluation::evaluate_binary(BinaryOperator op, const Value& a, const Value
   const bool numbers = a.is_number() && b.is_number();
   if (!numbers) {
     if (op == BinaryOperator::kAdd) return add(a, b);
-    const auto repeatable = [](const Value& v) { return v.is_string() || (v.is(Kind::kSequence) && v.sequence_kind() <= SequenceKind::kTuple); };
+    const auto repeatable = [](const Value& v) {
+      return v.is_string() || (v.is(Kind::kSequence) && v.sequence_kind() <= SequenceKind::kTuple);
+    };
     if (op == BinaryOperator::kMultiply && repeatable(a) && b.is_integral()) return repeat(a, b.as_integer());
     if (op == BinaryOperator::kMultiply && repeatable(b) && a.is_integral()) return repeat(b, a.as_integer());
     fail_operands(kSigns[static_cast<size_t>(op)], a, b);
@@ -573,13 +584,15 @@ Value Evaluation::call_macro(const Macro& macro, const Arguments& arguments, con
       used[j] = true;
     }
     if (value.is_missing()) {
-      value = parameter.default_value != nullptr ? evaluate(*parameter.default_value) : Value::undefined(Absence::kParameter, parameter.name);
+      value =
+          parameter.default_value != nullptr ? evaluate(*parameter.default_value) : Value::undefined(Absence::kParameter, parameter.name);
     }
     assign(parameter.symbol, value);
   }
   const size_t taken = std::min(arguments.positional.size(), statement.parameters.size());
   if (statement.takes_varargs) {
-    assign(kSymbolVarargs, make_list({arguments.positional.begin() + static_cast<ptrdiff_t>(taken), arguments.positional.end()}, SequenceKind::kTuple));
+    assign(kSymbolVarargs,
+           make_list({arguments.positional.begin() + static_cast<ptrdiff_t>(taken), arguments.positional.end()}, SequenceKind::kTuple));
   } else if (arguments.positional.size() > taken) {
     fail("macro '{}' takes not more than {} argument(s)", statement.name, statement.parameters.size());
   }
@@ -596,7 +609,8 @@ Value Evaluation::call_macro(const Macro& macro, const Arguments& arguments, con
     }
   }
   if (statement.takes_kwargs) assign(kSymbolKwargs, make_dict(extra));
-  if (statement.takes_caller) assign(kSymbolCaller, given_caller.is_missing() ? Value::undefined(Absence::kName, "No caller defined") : given_caller);
+  if (statement.takes_caller)
+    assign(kSymbolCaller, given_caller.is_missing() ? Value::undefined(Absence::kName, "No caller defined") : given_caller);
 
   const Text text = capture(statement.body);
   scope_ = calling;
@@ -615,7 +629,8 @@ Text Evaluation::capture(const Body& body) {
 
 void Evaluation::print(const Value& value) {
   append_str(*output_, value);
-  if (output_->size() > limits_.max_output_bytes) throw TemplateError{Failure::kLimit, espalier::format("rendered more than {} bytes", limits_.max_output_bytes)};
+  if (output_->size() > limits_.max_output_bytes)
+    throw TemplateError{Failure::kLimit, espalier::format("rendered more than {} bytes", limits_.max_output_bytes)};
 }
 
 Evaluation::Flow Evaluation::execute(const Body& body) {
@@ -641,7 +656,9 @@ Evaluation::Flow Evaluation::execute(const Statement& statement) {
     return result;
   };
   switch (statement.kind) {
-    case StatementKind::kText: print(Value::string(static_cast<const TextStatement&>(statement).text, Origin::kTemplate)); return Flow::kNormal;
+    case StatementKind::kText:
+      print(Value::string(static_cast<const TextStatement&>(statement).text, Origin::kTemplate));
+      return Flow::kNormal;
     case StatementKind::kPrint: print(evaluate(*static_cast<const Print&>(statement).value)); return Flow::kNormal;
     case StatementKind::kIf: {
       const auto& node = static_cast<const If&>(statement);

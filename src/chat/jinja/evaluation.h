@@ -63,8 +63,15 @@ struct JoinerState {
 
 class Evaluation {
  public:
-  Evaluation(const Program& program, std::span<const NamedInput> inputs, const RenderLimits& limits, std::chrono::system_clock::time_point now)
-      : program_(program), inputs_(inputs), limits_(limits), arena_(limits.max_memory_bytes), now_(now), output_(&root_output_), root_output_(arena_) {}
+  Evaluation(const Program& program, std::span<const NamedInput> inputs, const RenderLimits& limits,
+             std::chrono::system_clock::time_point now)
+      : program_(program),
+        inputs_(inputs),
+        limits_(limits),
+        arena_(limits.max_memory_bytes),
+        now_(now),
+        output_(&root_output_),
+        root_output_(arena_) {}
 
   MarkedText run();
 

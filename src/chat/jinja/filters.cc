@@ -113,7 +113,9 @@ Value path_of(Evaluation& e, const Value& value, const Value& path) {
   return current;
 }
 
-Value keyed(Evaluation& e, const Value& value, const Value* attribute) { return attribute != nullptr && !attribute->is(Kind::kNone) ? path_of(e, value, *attribute) : value; }
+Value keyed(Evaluation& e, const Value& value, const Value* attribute) {
+  return attribute != nullptr && !attribute->is(Kind::kNone) ? path_of(e, value, *attribute) : value;
+}
 
 // Order of sort, unique, min, max: letters without case unless asked otherwise.
 Value folded(Evaluation& e, const Value& value, bool case_sensitive) {
@@ -130,7 +132,8 @@ Value sort(Evaluation& e, const Value& subject, const Arguments& a) {
     rows.push_back({folded(e, keyed(e, value, a.find(2, "attribute")), flag(a, 1, "case_sensitive")), value});
   }
   const bool reverse = flag(a, 0, "reverse");
-  std::stable_sort(rows.begin(), rows.end(), [&](const Keyed& x, const Keyed& y) { return compare(x.key, y.key, "<") == (reverse ? 1 : -1); });
+  std::stable_sort(rows.begin(), rows.end(),
+                   [&](const Keyed& x, const Keyed& y) { return compare(x.key, y.key, "<") == (reverse ? 1 : -1); });
   std::vector<Value> values;
   for (const Keyed& row : rows) values.push_back(row.value);
   return e.make_list(values);
@@ -284,12 +287,14 @@ Value groupby(Evaluation& e, const Value& subject, const Arguments& a) {
     e.step();
     rows.push_back({path_of(e, value, *attribute), value});
   }
-  std::stable_sort(rows.begin(), rows.end(), [&](const Row& x, const Row& y) { return compare(folded(e, x.key, false), folded(e, y.key, false), "<") == -1; });
+  std::stable_sort(rows.begin(), rows.end(),
+                   [&](const Row& x, const Row& y) { return compare(folded(e, x.key, false), folded(e, y.key, false), "<") == -1; });
   std::vector<Value> groups;
   for (size_t begin = 0; begin < rows.size();) {
     size_t end = begin;
     std::vector<Value> members;
-    while (end < rows.size() && equals(folded(e, rows[end].key, false), folded(e, rows[begin].key, false))) members.push_back(rows[end++].value);
+    while (end < rows.size() && equals(folded(e, rows[end].key, false), folded(e, rows[begin].key, false)))
+      members.push_back(rows[end++].value);
     groups.push_back(e.make_list({rows[begin].key, e.make_list(members)}, SequenceKind::kTuple));
     begin = end;
   }
@@ -323,7 +328,8 @@ Value to_int(Evaluation&, const Value& subject, const Arguments& a) {
   };
   if (subject.is(Kind::kFloat)) return truncated(subject.as_float());
   if (!subject.is_string()) return fallback;
-  if (const auto value = parse_integer(subject.bytes(), static_cast<int>(number(a, 1, "base", 10)))) return Value::integer(*value, subject.origin());
+  if (const auto value = parse_integer(subject.bytes(), static_cast<int>(number(a, 1, "base", 10))))
+    return Value::integer(*value, subject.origin());
   if (const auto value = parse_float(subject.bytes())) return truncated(*value);
   return fallback;
 }
@@ -339,7 +345,8 @@ Value to_float(Evaluation&, const Value& subject, const Arguments& a) {
 }
 
 Value absolute(Evaluation&, const Value& subject, const Arguments&) {
-  if (subject.is_integral()) return Value::integer(subject.as_integer() < 0 ? -subject.as_integer() : subject.as_integer(), subject.origin());
+  if (subject.is_integral())
+    return Value::integer(subject.as_integer() < 0 ? -subject.as_integer() : subject.as_integer(), subject.origin());
   if (subject.is(Kind::kFloat)) return Value::floating(std::abs(subject.as_float()), subject.origin());
   fail("bad operand type for abs(): '{}'", type_name(subject));
 }
@@ -384,10 +391,11 @@ Value escape(Evaluation& e, const Value& subject, const Arguments&) {
 
 Value indent(Evaluation& e, const Value& subject, const Arguments& a) {
   const Value* width = a.find(0, "width");
-  const Text margin = width != nullptr && width->is_string()
-                          ? width->text()
-                          : Text{e.arena().copy(std::string(static_cast<size_t>(std::clamp<Integer>(number(a, 0, "width", 4), 0, 1000)), ' ')),
-                                 Origin::kTemplate, nullptr};
+  const Text margin =
+      width != nullptr && width->is_string()
+          ? width->text()
+          : Text{e.arena().copy(std::string(static_cast<size_t>(std::clamp<Integer>(number(a, 0, "width", 4), 0, 1000)), ' ')),
+                 Origin::kTemplate, nullptr};
   const bool with_first = flag(a, 1, "first"), with_blank = flag(a, 2, "blank");
   const Text text = e.printed(subject);
   TextBuilder out(e.arena());
@@ -429,7 +437,9 @@ Value center(Evaluation& e, const Value& subject, const Arguments& a) {
 }
 
 Value format_filter(Evaluation& e, const Value& subject, const Arguments& a) {
-  if (a.named.empty()) return Value::string(percent_format(e, e.printed(subject), e.make_list({a.positional.begin(), a.positional.end()}, SequenceKind::kTuple)));
+  if (a.named.empty())
+    return Value::string(
+        percent_format(e, e.printed(subject), e.make_list({a.positional.begin(), a.positional.end()}, SequenceKind::kTuple)));
   std::vector<Entry> entries;
   for (const NamedValue& argument : a.named) entries.push_back({Value::string(argument.name, Origin::kTemplate), argument.value});
   return Value::string(percent_format(e, e.printed(subject), e.make_dict(entries)));

@@ -50,14 +50,16 @@ void append_converted(Evaluation& evaluation, TextBuilder& out, const Value& val
   if (value.is_undefined() && conversion != 's') fail_undefined(value);
   Arena& arena = evaluation.arena();
   const auto emit = [&](const std::string& digits) {
-    append_padded(evaluation, out, Text{arena.copy((layout.sign && digits[0] != '-' ? "+" : "") + digits), value.origin(), nullptr}, layout, true);
+    append_padded(evaluation, out, Text{arena.copy((layout.sign && digits[0] != '-' ? "+" : "") + digits), value.origin(), nullptr}, layout,
+                  true);
   };
   switch (conversion) {
     case 's': {
       Text text = evaluation.printed(value);
       if (layout.precision >= 0) {
         const std::vector<size_t> offsets = code_point_offsets(text.bytes);
-        if (static_cast<size_t>(layout.precision) + 1 < offsets.size()) text = slice(arena, text, 0, offsets[static_cast<size_t>(layout.precision)]);
+        if (static_cast<size_t>(layout.precision) + 1 < offsets.size())
+          text = slice(arena, text, 0, offsets[static_cast<size_t>(layout.precision)]);
       }
       return append_padded(evaluation, out, text, layout, false);
     }
@@ -78,14 +80,16 @@ void append_converted(Evaluation& evaluation, TextBuilder& out, const Value& val
       const double number = value.is(Kind::kFloat) ? value.as_float() : static_cast<double>(value.as_integer());
       const int precision = layout.precision < 0 ? 6 : std::min(layout.precision, 100);
       return emit(conversion == 'f' ? espalier::format("{:.{}f}", number, precision)
-                                    : (conversion == 'e' ? espalier::format("{:.{}e}", number, precision) : espalier::format("{:.{}g}", number, precision)));
+                                    : (conversion == 'e' ? espalier::format("{:.{}e}", number, precision)
+                                                         : espalier::format("{:.{}g}", number, precision)));
     }
     case 'x':
     case 'X':
     case 'o': {
       if (!value.is_integral()) fail("%{} format: an integer is required, not {}", conversion, type_name(value));
       const auto number = static_cast<long long>(value.as_integer());
-      return emit(conversion == 'x' ? espalier::format("{:x}", number) : (conversion == 'X' ? espalier::format("{:X}", number) : espalier::format("{:o}", number)));
+      return emit(conversion == 'x' ? espalier::format("{:x}", number)
+                                    : (conversion == 'X' ? espalier::format("{:X}", number) : espalier::format("{:o}", number)));
     }
     default: fail("unsupported format character '{}'", conversion);
   }
@@ -172,7 +176,8 @@ Text brace_format(Evaluation& evaluation, const Text& pattern, const Arguments& 
       spec = field.substr(colon + 1);
       field = field.substr(0, colon);
     }
-    if (field.find_first_of(".[!") != std::string_view::npos) fail("format fields with attributes, items or conversions are not supported: '{}'", field);
+    if (field.find_first_of(".[!") != std::string_view::npos)
+      fail("format fields with attributes, items or conversions are not supported: '{}'", field);
     const Value* value = nullptr;
     if (field.empty() || std::all_of(field.begin(), field.end(), [](unsigned char c) { return std::isdigit(c) != 0; })) {
       std::string_view digits = field;
@@ -205,7 +210,8 @@ Text brace_format(Evaluation& evaluation, const Text& pattern, const Arguments& 
     }
     if (spec.size() > 1) fail("unsupported format specification '{}'", spec);
     const bool real = value->is(Kind::kFloat) && layout.precision >= 0;
-    const char conversion = !spec.empty() ? spec.front() : (value->is_integral() && !value->is(Kind::kBool) && layout.width > 0 ? 'd' : (real ? 'g' : 's'));
+    const char conversion =
+        !spec.empty() ? spec.front() : (value->is_integral() && !value->is(Kind::kBool) && layout.width > 0 ? 'd' : (real ? 'g' : 's'));
     append_converted(evaluation, out, *value, conversion, layout);
   }
   out.append(slice(evaluation.arena(), pattern, plain, pattern.size()));

@@ -33,7 +33,8 @@ Value range(Evaluation& evaluation, const Value&, const Arguments& arguments) {
 Value make_namespace(Evaluation& evaluation, const Value&, const Arguments& arguments) {
   const std::span<Entry> entries = evaluation.arena().array<Entry>(std::max<size_t>(8, 2 * arguments.named.size()));
   NamespaceObject space{entries, 0};
-  for (const NamedValue& argument : arguments.named) space.entries[space.count++] = {Value::string(argument.name, Origin::kTemplate), argument.value};
+  for (const NamedValue& argument : arguments.named)
+    space.entries[space.count++] = {Value::string(argument.name, Origin::kTemplate), argument.value};
   return Value::object(evaluation.arena().create(space));
 }
 
@@ -78,8 +79,12 @@ Value strftime_now(Evaluation& evaluation, const Value&, const Arguments& argume
 }
 
 constexpr std::array kGlobals = {
-    Builtin{"range", "start,stop,step", range}, Builtin{"namespace", "*", make_namespace},         Builtin{"dict", "*", make_dict},
-    Builtin{"cycler", "*", cycler},             Builtin{"joiner", "sep", joiner},                  Builtin{"raise_exception", "message", raise_exception},
+    Builtin{"range", "start,stop,step", range},
+    Builtin{"namespace", "*", make_namespace},
+    Builtin{"dict", "*", make_dict},
+    Builtin{"cycler", "*", cycler},
+    Builtin{"joiner", "sep", joiner},
+    Builtin{"raise_exception", "message", raise_exception},
     Builtin{"strftime_now", "format", strftime_now},
 };
 

@@ -195,7 +195,8 @@ class Lexer {
       push(TokenKind::kOperator, std::string(op));
       return advance(op.size());
     }
-    syntax_error(espalier::format("unexpected character {} at {}", c >= 0x20 && c < 0x7F ? std::string("'") + c + "'" : "outside ASCII", position_));
+    syntax_error(
+        espalier::format("unexpected character {} at {}", c >= 0x20 && c < 0x7F ? std::string("'") + c + "'" : "outside ASCII", position_));
   }
 
   void track_brackets(std::string_view op) {
@@ -210,7 +211,9 @@ class Lexer {
   // Digits with single underscores between them, from `begin`; the end of the run.
   size_t digits_end(size_t begin) const {
     size_t p = begin;
-    while (p < source_.size() && (is_digit(source_[p]) || (source_[p] == '_' && p > begin && p + 1 < source_.size() && is_digit(source_[p + 1])))) ++p;
+    while (p < source_.size() &&
+           (is_digit(source_[p]) || (source_[p] == '_' && p > begin && p + 1 < source_.size() && is_digit(source_[p + 1]))))
+      ++p;
     return p;
   }
 
@@ -292,7 +295,8 @@ class Lexer {
     uint32_t value = 0;
     for (size_t i = begin; i < begin + digits; ++i) {
       const char c = i < text.size() ? text[i] : '\0';
-      const uint32_t digit = is_digit(c) ? static_cast<uint32_t>(c - '0') : ((c | 32) >= 'a' && (c | 32) <= 'f' ? static_cast<uint32_t>((c | 32) - 'a' + 10) : 16);
+      const uint32_t digit = is_digit(c) ? static_cast<uint32_t>(c - '0')
+                                         : ((c | 32) >= 'a' && (c | 32) <= 'f' ? static_cast<uint32_t>((c | 32) - 'a' + 10) : 16);
       if (digit == 16) syntax_error("truncated hexadecimal escape in a string literal");
       value = value * 16 + digit;
     }

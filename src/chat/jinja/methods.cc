@@ -40,7 +40,8 @@ Value any_fits(const Arguments& arguments, Fits&& fits) {
   if (!value->is(Kind::kSequence) || value->sequence_kind() != SequenceKind::kTuple) {
     fail("startswith first arg must be str or a tuple of str, not {}", type_name(*value));
   }
-  return Value::boolean(std::any_of(value->items().begin(), value->items().end(), [&](const Value& v) { return v.is_string() && fits(v.bytes()); }));
+  return Value::boolean(
+      std::any_of(value->items().begin(), value->items().end(), [&](const Value& v) { return v.is_string() && fits(v.bytes()); }));
 }
 
 template <bool (*kFits)(uint32_t)>
@@ -120,7 +121,8 @@ Value partition(Evaluation& e, const Value& self, const Arguments& a) {
 template <Side kSide>
 Value pad_method(Evaluation& e, const Value& self, const Arguments& a) {
   const Value* fill = a.find(1, "fillchar");
-  return Value::string(pad(e, self.text(), integer_argument(a, 0, "width", 0), kSide, fill != nullptr ? text_argument(a, 1, "fillchar") : Text{" ", Origin::kTemplate, nullptr}));
+  return Value::string(pad(e, self.text(), integer_argument(a, 0, "width", 0), kSide,
+                           fill != nullptr ? text_argument(a, 1, "fillchar") : Text{" ", Origin::kTemplate, nullptr}));
 }
 
 Value join_method(Evaluation& e, const Value& self, const Arguments& a) {
@@ -138,7 +140,8 @@ Value count_method(Evaluation& e, const Value& self, const Arguments& a) {
   const Text wanted = text_argument(a, 0, "sub");
   if (wanted.empty()) return Value::integer(static_cast<Integer>(count_code_points(self.bytes())) + 1);
   Integer count = 0;
-  for (size_t at = self.bytes().find(wanted.bytes); at != std::string_view::npos; at = self.bytes().find(wanted.bytes, at + wanted.size())) {
+  for (size_t at = self.bytes().find(wanted.bytes); at != std::string_view::npos;
+       at = self.bytes().find(wanted.bytes, at + wanted.size())) {
     e.step();
     ++count;
   }
@@ -148,7 +151,8 @@ Value count_method(Evaluation& e, const Value& self, const Arguments& a) {
 Value zfill(Evaluation& e, const Value& self, const Arguments& a) {
   const Text text = self.text();
   const size_t sign = !text.empty() && (text.bytes[0] == '-' || text.bytes[0] == '+') ? 1 : 0;
-  const Text padded = pad(e, slice(e.arena(), text, sign, text.size()), integer_argument(a, 0, "width", 0) - static_cast<Integer>(sign), Side::kLeft, Text{"0", Origin::kTemplate, nullptr});
+  const Text padded = pad(e, slice(e.arena(), text, sign, text.size()), integer_argument(a, 0, "width", 0) - static_cast<Integer>(sign),
+                          Side::kLeft, Text{"0", Origin::kTemplate, nullptr});
   return Value::string(concat(e.arena(), slice(e.arena(), text, 0, sign), padded));
 }
 
@@ -169,22 +173,31 @@ constexpr std::array kStringMethods = {
               return list_of(e, split_lines(e, self.text(), keep != nullptr && is_truthy(*keep)));
             }},
     Builtin{"startswith", "prefix",
-            [](Evaluation&, const Value& self, const Arguments& a) { return any_fits(a, [&](std::string_view p) { return self.bytes().starts_with(p); }); }},
+            [](Evaluation&, const Value& self, const Arguments& a) {
+              return any_fits(a, [&](std::string_view p) { return self.bytes().starts_with(p); });
+            }},
     Builtin{"endswith", "prefix",
-            [](Evaluation&, const Value& self, const Arguments& a) { return any_fits(a, [&](std::string_view p) { return self.bytes().ends_with(p); }); }},
+            [](Evaluation&, const Value& self, const Arguments& a) {
+              return any_fits(a, [&](std::string_view p) { return self.bytes().ends_with(p); });
+            }},
     Builtin{"removeprefix", "prefix",
             [](Evaluation& e, const Value& self, const Arguments& a) {
               const Text prefix = text_argument(a, 0, "prefix");
-              return self.bytes().starts_with(prefix.bytes) ? Value::string(slice(e.arena(), self.text(), prefix.size(), self.bytes().size())) : self;
+              return self.bytes().starts_with(prefix.bytes)
+                         ? Value::string(slice(e.arena(), self.text(), prefix.size(), self.bytes().size()))
+                         : self;
             }},
     Builtin{"removesuffix", "suffix",
             [](Evaluation& e, const Value& self, const Arguments& a) {
               const Text suffix = text_argument(a, 0, "suffix");
-              return self.bytes().ends_with(suffix.bytes) ? Value::string(slice(e.arena(), self.text(), 0, self.bytes().size() - suffix.size())) : self;
+              return self.bytes().ends_with(suffix.bytes)
+                         ? Value::string(slice(e.arena(), self.text(), 0, self.bytes().size() - suffix.size()))
+                         : self;
             }},
     Builtin{"replace", "old,new,count",
             [](Evaluation& e, const Value& self, const Arguments& a) {
-              return Value::string(replace(e, self.text(), text_argument(a, 0, "old"), text_argument(a, 1, "new"), integer_argument(a, 2, "count", -1)));
+              return Value::string(
+                  replace(e, self.text(), text_argument(a, 0, "old"), text_argument(a, 1, "new"), integer_argument(a, 2, "count", -1)));
             }},
     Builtin{"find", "sub", find_method<false, false>},
     Builtin{"rfind", "sub", find_method<true, false>},
@@ -192,7 +205,8 @@ constexpr std::array kStringMethods = {
     Builtin{"rindex", "sub", find_method<true, true>},
     Builtin{"count", "sub", count_method},
     Builtin{"join", "iterable", join_method},
-    Builtin{"format", "*", [](Evaluation& e, const Value& self, const Arguments& a) { return Value::string(brace_format(e, self.text(), a)); }},
+    Builtin{"format", "*",
+            [](Evaluation& e, const Value& self, const Arguments& a) { return Value::string(brace_format(e, self.text(), a)); }},
     Builtin{"partition", "sep", partition<false>},
     Builtin{"rpartition", "sep", partition<true>},
     Builtin{"zfill", "width", zfill},
@@ -245,7 +259,8 @@ constexpr std::array kSequenceMethods = {
             [](Evaluation&, const Value& self, const Arguments& a) {
               const Value* wanted = a.find(0, "value");
               if (wanted == nullptr) fail("count() takes exactly one argument (0 given)");
-              return Value::integer(std::count_if(self.items().begin(), self.items().end(), [&](const Value& v) { return equals(v, *wanted); }));
+              return Value::integer(
+                  std::count_if(self.items().begin(), self.items().end(), [&](const Value& v) { return equals(v, *wanted); }));
             }},
     Builtin{"copy", "", [](Evaluation&, const Value& self, const Arguments&) { return self; }},
 };

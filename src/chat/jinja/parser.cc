@@ -16,8 +16,9 @@ namespace {
 // Chains such as a + b + c nest to the left, so this also bounds their length.
 constexpr int kMaxNesting = 250;
 
-constexpr std::array<std::string_view, 15> kUnsupportedStatements = {"include", "import",    "from",  "extends",  "block",       "autoescape", "trans", "pluralize",
-                                                                     "do",      "debug",     "scoped", "endblock", "endautoescape", "require",   "language"};
+constexpr std::array<std::string_view, 15> kUnsupportedStatements = {"include",    "import",   "from",          "extends", "block",
+                                                                     "autoescape", "trans",    "pluralize",     "do",      "debug",
+                                                                     "scoped",     "endblock", "endautoescape", "require", "language"};
 
 class Parser {
  public:
@@ -133,8 +134,9 @@ class Parser {
   [[noreturn]] void missing_end(std::initializer_list<std::string_view> ends, std::string_view block) const {
     std::string expected;
     for (const std::string_view end : ends) expected += espalier::format("{}'{}'", expected.empty() ? "" : " or ", end);
-    syntax_error(espalier::format("Unexpected end of template. Jinja was looking for the following tags: {}. The innermost block that needs to be closed is '{}'.",
-                                  expected, block));
+    syntax_error(espalier::format(
+        "Unexpected end of template. Jinja was looking for the following tags: {}. The innermost block that needs to be closed is '{}'.",
+        expected, block));
   }
 
   StatementPtr parse_statement() {
@@ -453,7 +455,10 @@ class Parser {
     return node;
   }
   ExpressionPtr parse_product() {
-    return parse_binary({{"*", BinaryOperator::kMultiply}, {"//", BinaryOperator::kFloorDivide}, {"/", BinaryOperator::kDivide}, {"%", BinaryOperator::kModulo}},
+    return parse_binary({{"*", BinaryOperator::kMultiply},
+                         {"//", BinaryOperator::kFloorDivide},
+                         {"/", BinaryOperator::kDivide},
+                         {"%", BinaryOperator::kModulo}},
                         [this] { return parse_power(); });
   }
   ExpressionPtr parse_power() {
@@ -623,7 +628,8 @@ class Parser {
     node->string_method = find_string_method(node->name);
     node->dict_method = find_dict_method(node->name);
     node->sequence_method = find_sequence_method(node->name);
-    if (current().is_operator("(") && is_unsupported_method(node->name)) unsupported(espalier::format("the method '{}' is not supported", node->name));
+    if (current().is_operator("(") && is_unsupported_method(node->name))
+      unsupported(espalier::format("the method '{}' is not supported", node->name));
     return node;
   }
 
@@ -659,7 +665,8 @@ class Parser {
         if (current().is_operator(")")) break;
       }
       first = false;
-      if (current().is_operator("*") || current().is_operator("**")) unsupported("unpacking of arguments (*args, **kwargs) is not supported");
+      if (current().is_operator("*") || current().is_operator("**"))
+        unsupported("unpacking of arguments (*args, **kwargs) is not supported");
       if (current().kind == TokenKind::kName && ahead().is_operator("=")) {
         std::string name = take().text;
         take();
@@ -710,7 +717,8 @@ class Parser {
       auto node = std::make_unique<BuiltinUse>(ExpressionKind::kFilter, line());
       const std::string name = dotted_name();
       node->builtin = find_filter(name);
-      if (node->builtin == nullptr) throw TemplateError{Failure::kUnsupported, espalier::format("No filter named '{}'.", name.substr(0, 60)), node->line};
+      if (node->builtin == nullptr)
+        throw TemplateError{Failure::kUnsupported, espalier::format("No filter named '{}'.", name.substr(0, 60)), node->line};
       node->subject = std::move(subject);
       if (current().is_operator("(")) node->arguments = parse_arguments();
       subject = std::move(node);
@@ -724,7 +732,8 @@ class Parser {
     node->negated = skip_name("not");
     const std::string name = dotted_name();
     node->builtin = find_test(name);
-    if (node->builtin == nullptr) throw TemplateError{Failure::kUnsupported, espalier::format("No test named '{}'.", name.substr(0, 60)), node->line};
+    if (node->builtin == nullptr)
+      throw TemplateError{Failure::kUnsupported, espalier::format("No test named '{}'.", name.substr(0, 60)), node->line};
     node->subject = std::move(subject);
     if (current().is_operator("(")) {
       node->arguments = parse_arguments();

@@ -206,7 +206,7 @@ std::string float_repr(double value) {
   if (e > 2) digits += text.substr(2, e - 2);
   if (exponent < -4 || exponent >= 16) {
     out += digits[0];
-    if (digits.size() > 1) out += "." + digits.substr(1);
+    if (digits.size() > 1) out.append(".").append(digits, 1);
     return out + espalier::format("e{}{:02}", exponent < 0 ? '-' : '+', std::abs(exponent));
   }
   if (exponent < 0) return out + "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;
@@ -274,7 +274,8 @@ std::optional<double> parse_float(std::string_view text) {
   double value = 0;
   const auto result = std::from_chars(plain->data(), plain->data() + plain->size(), value);
   if (result.ptr != plain->data() + plain->size()) return std::nullopt;
-  if (result.ec == std::errc::result_out_of_range) value = plain->find("e-") == std::string::npos && plain->find("E-") == std::string::npos ? INFINITY : 0.0;
+  if (result.ec == std::errc::result_out_of_range)
+    value = plain->find("e-") == std::string::npos && plain->find("E-") == std::string::npos ? INFINITY : 0.0;
   if (result.ec == std::errc::invalid_argument) return std::nullopt;
   return negative ? -value : value;
 }

@@ -46,7 +46,8 @@ Value to_value(Arena& arena, const Json& json, Origin origin) {
 }  // namespace
 
 Result<Template> Template::parse(std::string_view source, std::string_view name) {
-  if (source.size() > kMaxSource) return make_error(ErrorCode::kResourceExhausted, "{}: {} bytes of template exceed the limit of {}", name, source.size(), kMaxSource);
+  if (source.size() > kMaxSource)
+    return make_error(ErrorCode::kResourceExhausted, "{}: {} bytes of template exceed the limit of {}", name, source.size(), kMaxSource);
   try {
     return Template(parse_program(source), std::string(name));
   } catch (const TemplateError& error) {
@@ -54,7 +55,8 @@ Result<Template> Template::parse(std::string_view source, std::string_view name)
   }
 }
 
-Result<MarkedText> Template::render(std::span<const TemplateInput> inputs, const RenderLimits& limits, std::chrono::system_clock::time_point now) const {
+Result<MarkedText> Template::render(std::span<const TemplateInput> inputs, const RenderLimits& limits,
+                                    std::chrono::system_clock::time_point now) const {
   try {
     Arena values(limits.max_memory_bytes);
     std::vector<NamedInput> named;

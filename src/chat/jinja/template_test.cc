@@ -63,15 +63,19 @@ INSTANTIATE_TEST_SUITE_P(
         OriginCase{"split_across", "{{ ('x' + m.role + 'y').split(',')[0] }}", "x{user}y"},
         OriginCase{"join", "{{ m.list | join('+') }}", "{p}+{q}"}, OriginCase{"join_method", "{{ m.role.join(['a', 'b']) }}", "a{user}b"},
         OriginCase{"slice", "{{ ('ab' + m.role)[1:4] }}", "b{us}"}, OriginCase{"reverse_slice", "{{ ('ab' + m.role)[::-1] }}", "{resu}ba"},
-        OriginCase{"index", "{{ ('a' + m.role)[1] }}", "{u}"}, OriginCase{"characters", "{% for c in 'a' + m.role %}{{ c }}.{% endfor %}", "a.{u}.{s}.{e}.{r}."},
+        OriginCase{"index", "{{ ('a' + m.role)[1] }}", "{u}"},
+        OriginCase{"characters", "{% for c in 'a' + m.role %}{{ c }}.{% endfor %}", "a.{u}.{s}.{e}.{r}."},
         OriginCase{"repeat", "{{ ('a' + m.role) * 2 }}", "a{user}a{user}"}, OriginCase{"percent", "{{ '<%s>' % m.role }}", "<{user}>"},
         OriginCase{"percent_in_format", "{{ (m.role + '%s') % 'x' }}", "{user}x"},
         OriginCase{"format", "{{ '<{}>'.format(m.role) }}", "<{user}>"}, OriginCase{"string", "{{ m.content | string | safe }}", "{<|x|>}"},
-        OriginCase{"escape", "{{ ('&' + m.content) | e }}", "&amp;{&lt;|x|&gt;}"}, OriginCase{"indent", "{{ (m.role + '\n' + m.role) | indent(1) }}", "{user}\n {user}"},
+        OriginCase{"escape", "{{ ('&' + m.content) | e }}", "&amp;{&lt;|x|&gt;}"},
+        OriginCase{"indent", "{{ (m.role + '\n' + m.role) | indent(1) }}", "{user}\n {user}"},
         OriginCase{"indent_by_input", "{{ 'a' | indent(m.role, true) }}", "{user}a"},
         OriginCase{"pad", "{{ 'a'.ljust(3, m.role[0]) }}{{ m.role.rjust(6) }}", "a{uu}  {user}"},
-        OriginCase{"strftime", "{{ strftime_now(m.role) }}", "{user}"}, OriginCase{"default", "{{ nothing | default(m.role) }}", "{user}"}, OriginCase{"number", "{{ m.n }}-{{ m.f }}", "{7}-{1.0}"},
-        OriginCase{"tojson", "{{ {'k': m.content} | tojson }}", "{\"k\": {\"<|x|>\"}}"}, OriginCase{"tojson_input", "{{ m.list | tojson }}", "{[\"p\", \"q\"]}"},
+        OriginCase{"strftime", "{{ strftime_now(m.role) }}", "{user}"}, OriginCase{"default", "{{ nothing | default(m.role) }}", "{user}"},
+        OriginCase{"number", "{{ m.n }}-{{ m.f }}", "{7}-{1.0}"},
+        OriginCase{"tojson", "{{ {'k': m.content} | tojson }}", "{\"k\": {\"<|x|>\"}}"},
+        OriginCase{"tojson_input", "{{ m.list | tojson }}", "{[\"p\", \"q\"]}"},
         OriginCase{"keys", "{% for k in m %}{{ k }}|{% endfor %}", "{role}|{content}|{list}|{n}|{f}|"},
         OriginCase{"items", "{% for k, v in {'a': m.role} | items %}{{ k }}{{ v }}{% endfor %}", "a{user}"},
         OriginCase{"macro", "{% macro f(x) %}<{{ x }}>{% endmacro %}{{ f(m.role) | upper }}", "<{USER}>"},
@@ -79,12 +83,14 @@ INSTANTIATE_TEST_SUITE_P(
         OriginCase{"namespace", "{% set ns = namespace(t='<') %}{% set ns.t = ns.t + m.role %}{{ ns.t }}", "<{user}"},
         OriginCase{"filter_block", "{% filter upper %}a{{ m.role }}{% endfilter %}", "A{USER}"},
         OriginCase{"call_block", "{% macro w() %}<{{ caller() }}>{% endmacro %}{% call w() %}a{{ m.role }}{% endcall %}", "<a{user}>"},
-        OriginCase{"map", "{{ m.list | map('upper') | join }}", "{PQ}"}, OriginCase{"partition", "{{ ('a=' + m.role).partition('=')[2] }}", "{user}"}),
+        OriginCase{"map", "{{ m.list | map('upper') | join }}", "{PQ}"},
+        OriginCase{"partition", "{{ ('a=' + m.role).partition('=')[2] }}", "{user}"}),
     [](const ::testing::TestParamInfo<OriginCase>& tested) { return tested.param.name; });
 
 // What tojson repeats between values has no marks of its own.
 TEST(Template, SeparatorsOfJsonAreTheTemplates) {
-  EXPECT_THAT(error_of("{{ [1, 2] | tojson(separators=(m.content, ':')) }}"), HasSubstr("separators of tojson must be the template's own text"));
+  EXPECT_THAT(error_of("{{ [1, 2] | tojson(separators=(m.content, ':')) }}"),
+              HasSubstr("separators of tojson must be the template's own text"));
   EXPECT_THAT(error_of("{{ [1, 2] | tojson(indent=m.content) }}"), HasSubstr("indent of tojson"));
   EXPECT_EQ(marked("{{ [1, 2] | tojson(separators=('; ', ':')) }}"), "[1; 2]");
 }
@@ -95,7 +101,8 @@ TEST(Template, ErrorsNameTheLine) {
 }
 
 TEST(Template, UnsupportedConstructsAreNamedWhenParsed) {
-  for (const char* source : {"\n{% include 'x' %}", "\n{% extends 'x' %}", "\n{{ s.translate(1) }}", "\n{{ s | nosuchfilter }}", "\n{{ s is nosuchtest }}", "\n{{ f(*s) }}"}) {
+  for (const char* source : {"\n{% include 'x' %}", "\n{% extends 'x' %}", "\n{{ s.translate(1) }}", "\n{{ s | nosuchfilter }}",
+                             "\n{{ s is nosuchtest }}", "\n{{ f(*s) }}"}) {
     const Result<Template> parsed = Template::parse(source, "t.jinja");
     ASSERT_FALSE(parsed.ok()) << source;
     EXPECT_EQ(parsed.error().code, ErrorCode::kUnsupported);
@@ -143,10 +150,13 @@ INSTANTIATE_TEST_SUITE_P(
         LimitCase{"doubling_list", "{% set n = namespace(t=[1]) %}{% for i in range(99) %}{% set n.t = n.t + n.t %}{% endfor %}"},
         LimitCase{"repetition", "{{ 'ab' * 99999999999 }}"}, LimitCase{"list_repetition", "{{ [0] * 99999999999 }}"},
         LimitCase{"padding", "{{ s.ljust(99999999999) }}"}, LimitCase{"range", "{{ range(99999999999) | length }}"},
-        LimitCase{"nested_value", "{% set n = namespace(t=[1]) %}{% for i in range(999) %}{% set n.t = [n.t] %}{% endfor %}{{ n.t | tojson }}"},
-        LimitCase{"shared_parts_compared", "{% set n = namespace(a=[1], b=[1]) %}{% for i in range(60) %}{% set n.a = [n.a, n.a] %}{% set n.b = [n.b, n.b] "
-                                           "%}{% endfor %}{{ n.a == n.b }}"},
-        LimitCase{"shared_parts_printed", "{% set n = namespace(a=[1]) %}{% for i in range(60) %}{% set n.a = [n.a, n.a] %}{% endfor %}{{ n.a }}"}),
+        LimitCase{"nested_value",
+                  "{% set n = namespace(t=[1]) %}{% for i in range(999) %}{% set n.t = [n.t] %}{% endfor %}{{ n.t | tojson }}"},
+        LimitCase{"shared_parts_compared",
+                  "{% set n = namespace(a=[1], b=[1]) %}{% for i in range(60) %}{% set n.a = [n.a, n.a] %}{% set n.b = [n.b, n.b] "
+                  "%}{% endfor %}{{ n.a == n.b }}"},
+        LimitCase{"shared_parts_printed",
+                  "{% set n = namespace(a=[1]) %}{% for i in range(60) %}{% set n.a = [n.a, n.a] %}{% endfor %}{{ n.a }}"}),
     [](const ::testing::TestParamInfo<LimitCase>& tested) { return tested.param.name; });
 
 TEST(Template, NestingOfTheSourceIsBounded) {

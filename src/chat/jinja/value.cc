@@ -150,7 +150,10 @@ const char* type_phrase(const Value& value) {
     case Kind::kInt: return "int object";
     case Kind::kFloat: return "float object";
     case Kind::kString: return value.is_markup() ? "markupsafe.Markup object" : "str object";
-    case Kind::kSequence: return value.sequence_kind() == SequenceKind::kTuple ? "tuple object" : (value.sequence_kind() == SequenceKind::kList ? "list object" : "generator object");
+    case Kind::kSequence:
+      return value.sequence_kind() == SequenceKind::kTuple
+                 ? "tuple object"
+                 : (value.sequence_kind() == SequenceKind::kList ? "list object" : "generator object");
     case Kind::kDict: return "dict object";
     case Kind::kNamespace: return "jinja2.utils.Namespace object";
     case Kind::kLoop: return "jinja2.runtime.LoopContext object";
@@ -188,7 +191,8 @@ int compare(const Value& a, const Value& b, std::string_view operation, int dept
   if (a.is_number() && b.is_number()) return compare_numbers(a, b);
   // UTF-8 keeps the order of code points.
   if (a.is_string() && b.is_string()) return a.bytes().compare(b.bytes()) < 0 ? -1 : (a.bytes() == b.bytes() ? 0 : 1);
-  if (a.is(Kind::kSequence) && b.is(Kind::kSequence) && a.sequence_kind() == b.sequence_kind() && a.sequence_kind() <= SequenceKind::kTuple) {
+  if (a.is(Kind::kSequence) && b.is(Kind::kSequence) && a.sequence_kind() == b.sequence_kind() &&
+      a.sequence_kind() <= SequenceKind::kTuple) {
     const size_t shared = std::min(a.items().size(), b.items().size());
     for (size_t i = 0; i < shared; ++i) {
       if (!equals(a.items()[i], b.items()[i], depth + 1)) return compare(a.items()[i], b.items()[i], operation, depth + 1);
