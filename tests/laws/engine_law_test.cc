@@ -1,10 +1,11 @@
-// Laws 2, 3, 6 and 7 through the whole engine: whatever was cached, batched, set aside or evicted, a request gets the tokens that plain
+// Laws 2, 3, 6, 7, 8 and 10 through the whole engine: whatever was cached, batched, set aside or evicted, a request gets the tokens that plain
 // decoding gives, token by token, without engine or cache.
 #include <gtest/gtest.h>
 
 #include <random>
 
 #include "base/log.h"
+#include "base/utf8.h"
 #include "engine/engine.h"
 #include "sampling/sampler.h"
 #include "tests/support/model_harness.h"
@@ -139,6 +140,24 @@ TEST_P(EngineLaw, EvictedPrefixesAreRecomputedToTheSameBytes) {
   EXPECT_LE(stats.cache_bytes, narrow_bytes);
 }
 
+// Law 10. Special tokens are left out of a reply's text; ids that only make sense together arrive in whole characters.
+TEST_P(EngineLaw, StreamedTextJoinedIsTheTextDecodedAtOnce) {
+  const auto streaming = engine();
+  for (uint32_t seed = 30; seed < 36; ++seed) {
+    Request r = request(random_ids(seed, 60), 64);
+    r.sampling = {.temperature = 3.0, .seed = seed};  // near random ids: halves of characters and control tokens among them
+    TokenStream stream = streaming->submit(std::move(r)).value();
+    std::vector<TokenId> ids;
+    std::string text;
+    while (auto event = stream.next()) {
+      if (event->token >= 0) ids.push_back(event->token);
+      EXPECT_TRUE(is_valid_utf8(event->text));
+      text += event->text;
+    }
+    EXPECT_EQ(text, tokenizer_->decode(ids, SkipSpecial::kYes)) << "seed " << seed;
+  }
+}
+
 TEST_P(EngineLaw, ChoicesShareThePromptAndAreReproducible) {
   Request sampled = request(random_ids(9, 80));
   sampled.num_choices = 3;
@@ -157,6 +176,37 @@ TEST_P(EngineLaw, ChoicesShareThePromptAndAreReproducible) {
   EXPECT_NE(replies[0], replies[1]);
   EXPECT_EQ(run(*first), replies);                            // from the cache
   EXPECT_EQ(run(*engine({.max_sequences = 1})), replies);     // one after the other
+}
+
+// Law 8, and pages of another size.
+TEST(EngineThreads, OneThreadRepliesAsMany) {
+  set_log_level(LogLevel::kError);
+  const TemporaryDirectory directory = make_tiny_checkpoint({.vocab_rows = 8192, .stop_ids = {8131}, .seed = 6});
+  const auto tokenizer = Tokenizer::load(std::string(ESPALIER_SOURCE_DIR) + "/models/espalier-nano").value();
+  std::mt19937 random(8);
+  std::vector<TokenId> prompt(300);
+  for (TokenId& id : prompt) id = std::uniform_int_distribution<TokenId>(0, 8128)(random);
+  for (const cpu::KernelTable* table : cpu::available_tables()) {
+    std::vector<TokenId> first;
+    for (const int threads : {1, 2, 3}) {
+      for (const int32_t page_size : {64, 128}) {
+        const Checkpoint checkpoint = Checkpoint::open(directory.path()).value();
+        const auto engine = Engine::open(checkpoint, tokenizer, make_cpu_backend({.threads = threads, .isa = table->name}).value(),
+                                         {.context_length = 1024, .cache_bytes = size_t{64} << 20, .page_size = page_size}).value();
+        Request request;
+        request.prompt_ids = prompt;
+        request.max_new_tokens = 30;
+        request.ignore_eos = true;
+        TokenStream stream = engine->submit(std::move(request)).value();
+        std::vector<TokenId> ids;
+        while (auto event = stream.next()) {
+          if (event->token >= 0) ids.push_back(event->token);
+        }
+        if (first.empty()) first = ids;
+        EXPECT_EQ(ids, first) << table->name << ", " << threads << " threads, pages of " << page_size;
+      }
+    }
+  }
 }
 
 }  // namespace
