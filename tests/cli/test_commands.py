@@ -192,8 +192,9 @@ class Replay(unittest.TestCase):
             time.sleep(0.5)
             process.send_signal(signal.SIGINT)
             stdout, _ = process.communicate(timeout=20)
-            if process.returncode != 0:  # it may have been quicker
-                self.assertEqual((process.returncode, stdout, replies.exists()), (1, b"", False))
+            if process.returncode != 0:  # it may have been quicker; while the model is still being loaded the signal ends it at once
+                self.assertIn(process.returncode, (1, -signal.SIGINT))
+                self.assertEqual((stdout, replies.exists()), (b"", False))
 
     def test_kill_leaves_no_half_written_file(self):
         with tempfile.TemporaryDirectory() as directory:
