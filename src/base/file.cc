@@ -93,6 +93,14 @@ Status write_file_atomic(const std::string& path, std::string_view bytes) {
   return written;
 }
 
+Status check_writable(const std::string& path) {
+  const std::string temporary = format("{}.{}.tmp", path, ::getpid());
+  const FileDescriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (file.get() < 0) return system_error(path, "cannot create");
+  ::unlink(temporary.c_str());
+  return Ok{};
+}
+
 Result<MappedFile> MappedFile::open(const std::string& path) {
   const FileDescriptor file = open_to_read(path);
   ESPALIER_ASSIGN(const size_t size, regular_file_size(file, path));

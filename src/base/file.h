@@ -18,6 +18,9 @@ Result<std::string> read_file(const std::string& path, size_t max_bytes);
 // A full disk or a refused write leaves the old file untouched and names path and reason.
 Status write_file_atomic(const std::string& path, std::string_view bytes);
 
+// Whether write_file_atomic could create a file there now. Leaves nothing behind.
+Status check_writable(const std::string& path);
+
 // A regular file mapped read-only for its whole length. Move-only; unmaps on destruction. The mapping is valid while the object lives.
 class MappedFile {
  public:

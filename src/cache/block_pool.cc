@@ -7,8 +7,10 @@ namespace espalier {
 
 Result<BlockPool> BlockPool::create(Backend& backend, MemoryBudget& budget, size_t block_bytes, size_t keep_free) {
   ESPALIER_CHECK(block_bytes > 0);
+  const size_t num_blocks = std::min(budget.limit() / block_bytes, size_t{INT32_MAX});
+  ESPALIER_ASSIGN(std::unique_ptr<BackendMemory> memory, backend.reserve(num_blocks * block_bytes));  // before any bookkeeping of that size
   BlockPool pool(backend, budget, block_bytes, keep_free);
-  ESPALIER_ASSIGN(pool.memory_, backend.reserve(pool.references_.size() * block_bytes));
+  pool.memory_ = std::move(memory);
   ESPALIER_ASSIGN(pool.zeros_, backend.reserve(block_bytes));
   return pool;
 }

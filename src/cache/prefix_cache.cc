@@ -325,6 +325,22 @@ void PrefixCache::clear() {
   }
 }
 
+int64_t PrefixCache::max_tokens_that_fit() const {
+  const size_t limit = parts_->budget.limit();
+  const size_t state = parts_->states->block_bytes();
+  if (limit < state) return 0;
+  const size_t pages = (limit - state) / parts_->pages->block_bytes();
+  return static_cast<int64_t>(std::min(pages, size_t{INT32_MAX} / static_cast<size_t>(parts_->spec.kv.page_size))) * parts_->spec.kv.page_size;
+}
+
+size_t PrefixCache::held_bytes() const { return parts_->budget.held(); }
+size_t PrefixCache::num_snapshots() const { return parts_->tree.snapshots().size(); }
+uint64_t PrefixCache::num_evictions() const {
+  uint64_t sum = 0;
+  for (const uint64_t count : parts_->counters.evictions) sum += count;
+  return sum;
+}
+
 CacheStats PrefixCache::stats() const {
   CacheStats stats = parts_->counters;
   const BlockPool& pages = *parts_->pages;

@@ -72,6 +72,7 @@ class PrefixCache {
   // Worst case of a sequence of `max_tokens` tokens in all (prompt, reply, draft nodes in flight): pages and one state. Captures are
   // not part of it: they take only room that nobody was promised.
   size_t bytes_for(int32_t max_tokens) const;
+  int64_t max_tokens_that_fit() const;  // of one sequence that has the whole budget
   Status check_can_ever_fit(int32_t max_tokens) const;                     // kResourceExhausted with the arithmetic: refuse the request
   Status check_fits_now(const Match& match, int32_t max_tokens) const;     // after evicting what may go: else let it wait
 
@@ -94,7 +95,10 @@ class PrefixCache {
   // Evicts every snapshot that is not pinned.
   void clear();
 
-  CacheStats stats() const;
+  CacheStats stats() const;  // O(pages of all snapshots)
+  size_t held_bytes() const;
+  size_t num_snapshots() const;
+  uint64_t num_evictions() const;
   std::vector<SnapshotInfo> list() const;  // parents before children
 
   // Recomputes every count from its holders and aborts on a difference: budget, references, keys. For tests; O(everything).

@@ -4,9 +4,12 @@
 
 namespace espalier {
 
+std::string refuse_negative(std::string& text) { return text.starts_with('-') ? "a size cannot be negative: " + text : std::string(); }
+
 void EngineFlags::add_to(CLI::App& app) {
   app.add_option("--context", engine.context_length, "Tokens of prompt and reply together; 0: the model's own")->check(CLI::Range(int64_t{0}, int64_t{1} << 30));
   app.add_option("--cache-bytes", engine.cache_bytes, "Hard limit of keys, values and states, in bytes (64M, 8G, ...); 0: from free memory")
+      ->transform(CLI::Validator(refuse_negative, "SIZE"))
       ->transform(CLI::AsSizeValue(false));
   app.add_option("--max-sequences", engine.max_sequences, "Sequences decoded in one batch")->capture_default_str()->check(CLI::Range(1, 256));
   app.add_option("--backend", backend, "cpu or reference")->capture_default_str();

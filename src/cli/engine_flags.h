@@ -10,6 +10,9 @@
 
 namespace espalier {
 
+// A check for sizes, which CLI11 would let wrap around: empty where the text is fine, else what is wrong.
+std::string refuse_negative(std::string& text);
+
 struct EngineFlags {
   std::string model;
   std::string backend = "cpu";

@@ -6,6 +6,7 @@
 #include "chat/prompt.h"
 #include "checkpoint/model_tensors.h"
 #include "cli/commands.h"
+#include "cli/engine_flags.h"
 #include "cli/model_files.h"
 #include "cli/terminal.h"
 #include "engine/engine.h"
@@ -159,6 +160,7 @@ RegisteredCommand add_inspect_command(CLI::App& root) {
   app->add_option("model", options->model, "Directory of the checkpoint")->required();
   app->add_option("--context", options->context, "Tokens to plan memory for; 0: the model's own")->check(CLI::Range(int64_t{0}, int64_t{1} << 30));
   app->add_option("--cache-bytes", options->cache_bytes, "Plan for a cache of that limit (64M, 8G, ...) instead of one sequence")
+      ->transform(CLI::Validator(refuse_negative, "SIZE"))
       ->transform(CLI::AsSizeValue(false));
   app->add_option("--threads", options->threads, "Threads; 0: physical cores")->check(CLI::Range(0, 1024));
   app->add_flag("--json", options->json, "One JSON object instead of text");

@@ -68,6 +68,7 @@ Status report_ceiling(const Workload& workload, const ReplayFlags& flags) {
 Status run_replay(const ReplayFlags& flags) {
   ESPALIER_ASSIGN(const Workload workload, load_workload(flags.data));
   if (flags.ceiling) return report_ceiling(workload, flags);
+  if (!flags.replies.empty()) ESPALIER_TRY(check_writable(flags.replies));  // now rather than after an hour of playing
   ESPALIER_ASSIGN(OpenModel model, open_model(flags.engine));
 
   const auto show = [&](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); std::fflush(stdout); };
@@ -93,8 +94,8 @@ Status run_replay(const ReplayFlags& flags) {
   Result<ReplayReport> report = replay(workload, flags.replay, executor, progress);
   if (live) std::fputc('\n', stderr);
   if (!report.ok()) return std::move(report).error();
-  if (!flags.replies.empty()) ESPALIER_TRY(write_file_atomic(flags.replies, replies));
   ESPALIER_TRY(print(flags.json ? dump_json(to_json(*report)) + "\n" : to_table(*report)));
+  if (!flags.replies.empty()) ESPALIER_TRY(write_file_atomic(flags.replies, replies));
   if (report->turns_failed > 0) {
     return make_error(ErrorCode::kInternal, "{} of {} turns failed; first: {}", report->turns_failed, report->turns_ok + report->turns_failed,
                       report->failures.empty() ? "unknown" : report->failures.front());

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <random>
 
 #include "base/format.h"
 #include "base/json.h"
@@ -52,9 +53,16 @@ class Chat {
     if (!flags_.system.empty()) messages_.push_back({{"role", "system"}, {"content", flags_.system}});
   }
 
-  // One question and its answer, which joins the conversation even where it was cut short.
+  // One question and its answer, which joins the conversation even where it was cut short. A question that fails does not.
   Status ask(const std::string& question) {
     messages_.push_back({{"role", "user"}, {"content", question}});
+    Status answered = answer();
+    if (!answered.ok()) messages_.erase(messages_.size() - 1);
+    return answered;
+  }
+
+ private:
+  Status answer() {
     ESPALIER_ASSIGN(const ChatInput input, normalise_messages(messages_, Json::array()));
     RenderOptions options;
     options.enable_thinking = flags_.thinking;
@@ -65,7 +73,7 @@ class Chat {
     request.sampling = flags_.sampling;
     request.max_new_tokens = flags_.max_tokens;
     ESPALIER_ASSIGN(TokenStream stream, model_.engine->submit(std::move(request)));
-    std::string answer;
+    std::string text;
     interrupted_ = false;
     while (true) {
       bool timed_out = false;
@@ -73,7 +81,7 @@ class Chat {
       if (interrupted_.load()) stream.cancel();
       if (timed_out) continue;
       if (!event.has_value()) break;
-      answer += event->text;
+      text += event->text;
       ESPALIER_TRY(print(event->text));
     }
     interrupted_ = false;
@@ -82,11 +90,10 @@ class Chat {
     const RequestStats stats = stream.stats();
     log_debug("{} prompt tokens, {} hot, first token after {:.1f} ms, {} tokens in {:.1f} ms", stats.prompt_tokens, stats.hot_tokens,
               stats.first_token_ms, stats.output_tokens, stats.total_ms);
-    messages_.push_back({{"role", "assistant"}, {"content", answer}});
+    messages_.push_back({{"role", "assistant"}, {"content", text}});
     return Ok{};
   }
 
- private:
   const RunFlags& flags_;
   OpenModel& model_;
   std::atomic<bool>& interrupted_;
@@ -119,7 +126,6 @@ Status run(const RunFlags& flags) {
     if (const Status asked = chat.ask(*line); !asked.ok()) {
       if (asked.error().code == ErrorCode::kIo) return asked;
       log_error("{}", asked.error().message);
-      chat.reset();
     }
   }
 }
@@ -136,7 +142,8 @@ RegisteredCommand add_run_command(CLI::App& root) {
   app->add_option("--temperature", flags->sampling.temperature, "0: always the most probable token")->capture_default_str();
   app->add_option("--top-k", flags->sampling.top_k, "Keep the k most probable tokens; 0: all");
   app->add_option("--top-p", flags->sampling.top_p, "Keep the most probable tokens up to this mass")->capture_default_str();
-  app->add_option("--seed", flags->sampling.seed, "Of the random numbers");
+  flags->sampling.seed = std::random_device()();
+  app->add_option("--seed", flags->sampling.seed, "Of the random numbers; another one each time otherwise");
   app->add_flag("--thinking", flags->thinking, "Let the model reason first, where its template can");
   flags->engine.add_to(*app);
   return {app, [flags] { return finish(run(*flags)); }};

@@ -6,6 +6,7 @@
 #include <future>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "base/format.h"
 #include "base/log.h"
@@ -51,16 +52,18 @@ class EngineImpl final : public Engine {
     } else {
       context->prompt.ids = std::move(request.prompt_ids);
     }
-    ESPALIER_TRY(check_length(context->prompt.ids, request));
+    ESPALIER_TRY(check_length(context->prompt.ids));
     context->request = std::move(request);
     context->request.prompt = {};  // the ids stand for it from here on
-    auto channel = std::make_shared<RequestChannel>([this] { wake_.notify_one(); });
+    auto channel = std::make_shared<RequestChannel>();
     context->channel = channel;
     {
       const std::lock_guard lock(mutex_);
-      if (stats_.queued + static_cast<int32_t>(submitted_.size()) >= options_.max_queue) {
-        return make_error(ErrorCode::kResourceExhausted, "{} requests are waiting already; the queue takes {}", options_.max_queue, options_.max_queue);
+      if (stats_.queued + submitted_choices_ + context->request.num_choices > options_.max_queue) {
+        return make_error(ErrorCode::kResourceExhausted, "{} replies are waiting already and {} more were asked for; the queue takes {}",
+                          stats_.queued + submitted_choices_, context->request.num_choices, options_.max_queue);
       }
+      submitted_choices_ += context->request.num_choices;
       submitted_.push_back(std::move(context));
     }
     wake_.notify_one();
@@ -113,16 +116,14 @@ class EngineImpl final : public Engine {
     return Ok{};
   }
 
-  Status check_length(const std::vector<TokenId>& ids, const Request& request) const {
+  Status check_length(const std::vector<TokenId>& ids) const {
     if (ids.empty()) return make_error(ErrorCode::kInvalidArgument, "the prompt is empty");
     const auto prompt = static_cast<int64_t>(ids.size());
     if (prompt >= options_.context_length) {
       return make_error(ErrorCode::kContextLength, "the prompt has {} tokens; the context holds {}, and a reply needs at least one", prompt,
                         options_.context_length);
     }
-    const int64_t room = options_.context_length - prompt;
-    const int64_t reply = request.max_new_tokens < 0 ? room : std::min(room, request.max_new_tokens);
-    return cache_->check_can_ever_fit(static_cast<int32_t>(prompt + reply));
+    return Ok{};  // prompt and reply together stay within the context, and the budget holds that
   }
 
   void loop() {
@@ -133,12 +134,11 @@ class EngineImpl final : public Engine {
       {
         std::unique_lock lock(mutex_);
         const auto something = [&] { return stopping_ || !submitted_.empty() || !tasks_.empty(); };
-        // Cancellations arrive without the lock: an idle engine has nothing to cancel but looks again after a moment all the same.
-        if (idle) wake_.wait_for(lock, std::chrono::milliseconds(200), something);
+        if (idle) wake_.wait(lock, something);  // nothing runs or waits: nothing can be cancelled either
         if (stopping_) break;
         submitted.swap(submitted_);
         tasks.swap(tasks_);
-        stats_.queued += static_cast<int32_t>(submitted.size());
+        stats_.queued += std::exchange(submitted_choices_, 0);
       }
       for (auto& task : tasks) task();
       for (auto& context : submitted) core_.submit(std::move(context));
@@ -187,6 +187,7 @@ class EngineImpl final : public Engine {
   std::condition_variable wake_;
   bool stopping_ = false;
   std::vector<std::shared_ptr<RequestContext>> submitted_;
+  int32_t submitted_choices_ = 0;  // of these requests
   std::vector<std::function<void()>> tasks_;
   EngineStats stats_;
   std::thread thread_;  // last: starts when everything else is there
@@ -215,14 +216,23 @@ Result<std::unique_ptr<Engine>> Engine::open(const Checkpoint& checkpoint, std::
   if (options.use_default_kv_dtype) options.kv_dtype = backend->default_kv_dtype();
   ESPALIER_ASSIGN(std::unique_ptr<CausalLm> model,
                   CausalLm::load(checkpoint, *backend, {.max_rows = options.max_rows, .max_outputs = options.max_sequences, .max_uncommitted_rows = 0}));
+  ESPALIER_ASSIGN(const MemoryLimits limits, read_memory_limits());
+  if (options.cache_bytes > limits.available_bytes) {
+    return make_error(ErrorCode::kResourceExhausted, "cache-bytes: {} were asked for, {} are available ({})", options.cache_bytes,
+                      limits.available_bytes, limits.source);
+  }
   if (options.cache_bytes == 0) {
-    ESPALIER_ASSIGN(const MemoryLimits limits, read_memory_limits());
     options.cache_bytes = default_cache_budget(limits.available_bytes, 0);
     log_info("cache budget {:.1f} GB of {:.1f} GB available ({}); --cache-bytes sets it", static_cast<double>(options.cache_bytes) / 1e9,
              static_cast<double>(limits.available_bytes) / 1e9, limits.source);
   }
   CacheSpec spec{.kv = model->kv_layout(options.kv_dtype, options.page_size), .state = model->state_layout(), .budget_bytes = options.cache_bytes};
   ESPALIER_ASSIGN(std::unique_ptr<PrefixCache> cache, PrefixCache::create(spec, *backend));
+  if (const int64_t fitting = cache->max_tokens_that_fit(); fitting < options.context_length) {
+    log_warn("the cache budget of {:.1f} MB holds a sequence of {} tokens: that is the context, not {}", static_cast<double>(options.cache_bytes) / 1e6,
+             fitting, options.context_length);
+    options.context_length = fitting;
+  }
   return std::unique_ptr<Engine>(std::make_unique<EngineImpl>(std::move(tokenizer), std::move(backend), std::move(model), std::move(cache),
                                                               config.stop_ids, options));
 }

@@ -19,7 +19,7 @@ struct EngineOptions {
   int64_t context_length = 0;       // 0: the model's; may exceed it, with one warning
   int32_t max_sequences = 4;        // decoded in one batch
   size_t cache_bytes = 0;           // hard limit of pages and states; 0: from free memory
-  int32_t max_queue = 256;          // requests waiting; one more is refused
+  int32_t max_queue = 256;          // replies waiting (`n` counts); more are refused
   int32_t page_size = 64;
   int32_t max_rows = 512;           // rows of one pass
   double max_step_ms = 300.0;       // a step is sized to take at most this long
@@ -33,7 +33,7 @@ struct EngineStats {
   int64_t requests_finished = 0;
   int64_t prompt_tokens = 0;
   int64_t hot_tokens = 0;
-  int64_t computed_tokens = 0;  // prompt rows computed; hot + computed = prompt
+  int64_t computed_tokens = 0;  // prompt tokens computed, each counted once; hot + computed = prompt when every prompt was finished
   int64_t output_tokens = 0;
   int64_t steps = 0;
   int64_t preemptions = 0;
@@ -52,11 +52,11 @@ class Engine {
                                               std::unique_ptr<Backend> backend, const EngineOptions& options);
   virtual ~Engine() = default;  // cancels what runs and joins the engine thread
 
-  // Validates and queues. Errors: kInvalidArgument (names the field), kContextLength (both numbers), kResourceExhausted (queue full, or
-  // the request can never fit the cache budget, with the arithmetic).
+  // Validates and queues. Errors: kInvalidArgument (names the field), kContextLength (both numbers), kResourceExhausted (queue full).
   virtual Result<TokenStream> submit(Request request) = 0;
 
   virtual EngineStats stats() const = 0;
+  // Tokens of prompt and reply together: what is enforced, which a small cache budget may have lowered.
   virtual int64_t context_length() const = 0;
   virtual const Tokenizer& tokenizer() const = 0;
   // One line a snapshot: tokens, bytes, kind, hits, age. For /v1/cache and `--show-cache`.

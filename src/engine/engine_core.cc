@@ -15,7 +15,9 @@ EngineCore::EngineCore(CausalLm& model, PrefixCache& cache, PromptEncoder& encod
       stop_ids_(std::move(stop_ids)),
       options_(options),
       vocab_size_(std::min(static_cast<size_t>(model.config().vocab_rows), tokenizer_->vocab_size())),
-      budget_(options.max_step_ms, options.max_rows) {}
+      budget_(options.max_step_ms, options.max_rows) {
+  stats_.cache_budget = options.cache_bytes;
+}
 
 EngineCore::~EngineCore() = default;
 
@@ -26,7 +28,7 @@ void EngineCore::submit(std::shared_ptr<RequestContext> context) {
   context->stats.adopted_tokens = context->prompt.adopted_tokens;
   for (int32_t choice = 0; choice < context->request.num_choices; ++choice) {
     auto sequence = std::make_unique<Sequence>(context, choice, tokenizer_);
-    const auto prompt_tokens = static_cast<int64_t>(sequence->ids.size());
+    const auto prompt_tokens = static_cast<int64_t>(context->prompt.ids.size());
     const int64_t room = options_.context_length - prompt_tokens;
     const int64_t wanted = context->request.max_new_tokens;
     sequence->max_tokens = prompt_tokens + (wanted < 0 ? room : std::min(room, wanted));
@@ -37,9 +39,17 @@ void EngineCore::submit(std::shared_ptr<RequestContext> context) {
 bool EngineCore::step() {
   drop_cancelled();
   admit();
+  const bool planned_rows = plan_pass();
+  if (planned_rows) run_pass();
   stats_.running = static_cast<int32_t>(running_.size());
   stats_.queued = static_cast<int32_t>(waiting_.size());
-  if (!plan_pass()) return false;
+  stats_.cache_bytes = cache_.held_bytes();
+  stats_.snapshots = static_cast<int64_t>(cache_.num_snapshots());
+  stats_.evictions = static_cast<int64_t>(cache_.num_evictions());
+  return planned_rows;
+}
+
+void EngineCore::run_pass() {
 
   const auto begin = Clock::now();
   const ConstTensorView logits = model_.forward(batch_, cache_.kv(), cache_.state());
@@ -56,13 +66,6 @@ bool EngineCore::step() {
   budget_.observe(batch_.num_rows(), ms_between(begin, Clock::now()));
   ++stats_.steps;
   std::erase_if(running_, [](const auto& sequence) { return !sequence->state.has_value(); });
-
-  const CacheStats cache = cache_.stats();
-  stats_.cache_bytes = cache.held_bytes;
-  stats_.snapshots = static_cast<int64_t>(cache.num_snapshots);
-  stats_.evictions = 0;
-  for (const uint64_t count : cache.evictions) stats_.evictions += static_cast<int64_t>(count);
-  return true;
 }
 
 void EngineCore::drop_cancelled() {
@@ -101,32 +104,43 @@ void EngineCore::admit() {
   }
 }
 
-// Nothing runs, yet this sequence does not fit: only the states of sequences set aside can be in its way. They give them up (and will
-// be computed again); if that is not enough, the request cannot be served.
+// Nothing runs, yet this sequence does not fit: only snapshots pinned for sequences that wait can be in its way. They give them up (and
+// will be computed again). If that is not enough, a start from nothing is; and if even that does not fit, the request cannot be served.
 void EngineCore::unblock(size_t index) {
   bool released = false;
   for (auto& other : waiting_) {
-    released |= static_cast<bool>(other->pin);
+    released |= static_cast<bool>(other->pin) || static_cast<bool>(other->context->fork);
     other->pin.release();
+    other->context->fork.release();
   }
   if (released) return;
-  Sequence& sequence = *waiting_[index];
-  RequestContext& context = *sequence.context;
-  const Match match = cache_.match(sequence.ids, sequence.ids.size() - 1);
-  const Status fits = cache_.check_fits_now(match, static_cast<int32_t>(sequence.max_tokens));
-  if (fits.ok()) return;
-  context.failed = fits.error();
-  --context.choices_left;
-  close_if_done(context);
-  waiting_.erase(waiting_.begin() + static_cast<ptrdiff_t>(index));
+  const std::shared_ptr<RequestContext> context = waiting_[index]->context;
+  const Status fits = cache_.check_fits_now(Match{}, static_cast<int32_t>(waiting_[index]->max_tokens));
+  if (fits.ok() && start(*waiting_[index], Match{})) {
+    running_.push_back(std::move(waiting_[index]));
+    waiting_.erase(waiting_.begin() + static_cast<ptrdiff_t>(index));
+    return;
+  }
+  context->failed = fits.ok() ? Error{ErrorCode::kResourceExhausted, "the cache budget has no room for this request"} : fits.error();
+  context->choices_left -= static_cast<int32_t>(std::erase_if(waiting_, [&](const auto& sequence) { return sequence->context == context; }));
+  close_if_done(*context);
 }
 
 bool EngineCore::try_start(Sequence& sequence) {
-  RequestContext& context = *sequence.context;
+  if (sequence.ids.empty()) sequence.ids = sequence.context->prompt.ids;
+  const bool set_aside = static_cast<bool>(sequence.pin);
   const size_t usable = sequence.ids.size() - 1;  // one token must be computed to have logits
-  Match match = sequence.pin ? cache_.match_of(sequence.pin) : cache_.match(sequence.ids, usable);
-  if (!cache_.check_fits_now(match, static_cast<int32_t>(sequence.max_tokens)).ok()) return false;
+  Match match = set_aside ? cache_.match_of(sequence.pin) : cache_.match(sequence.ids, usable);
   sequence.pin.release();  // the match holds it now, alone: the sequence may take the snapshot over
+  if (!cache_.check_fits_now(match, static_cast<int32_t>(sequence.max_tokens)).ok()) {
+    if (set_aside) sequence.pin = std::move(match.snapshot);
+    return false;
+  }
+  return start(sequence, std::move(match));
+}
+
+bool EngineCore::start(Sequence& sequence, Match match) {
+  RequestContext& context = *sequence.context;
   const size_t hot = match.num_hot;
   const bool resumed = sequence.reply_length() > 0;
   std::string reason = match.reason == ColdReason::kNewText ? std::string() : match.explanation();
@@ -147,7 +161,9 @@ bool EngineCore::try_start(Sequence& sequence) {
     if (context.request.num_choices > 1 && sequence.choice == 0) want(static_cast<int64_t>(sequence.ids.size()) - 1);
     std::sort(sequence.capture_points.begin(), sequence.capture_points.end());
     sequence.capture_points.erase(std::unique(sequence.capture_points.begin(), sequence.capture_points.end()), sequence.capture_points.end());
-    if (sequence.choice == 0) {
+    if (sequence.choice == 0 && !context.started) {
+      context.started = true;
+      context.prompt_reached = static_cast<int64_t>(hot);
       context.stats.hot_tokens = static_cast<int64_t>(hot);
       context.stats.queue_ms = ms_between(context.submitted, sequence.running_since);
       context.stats.cold_reason = std::move(reason);
@@ -187,15 +203,21 @@ bool EngineCore::plan_pass() {
   int32_t decode_rows = 0;
   for (auto& sequence : running_) decode_rows += sequence->pending() == 1 ? 1 : 0;
   int32_t prompt_rows = budget_.prompt_rows(decode_rows);
+  prompts_.clear();
   for (auto& sequence : running_) {
-    const auto pending = static_cast<int32_t>(std::min<int64_t>(sequence->pending(), options_.max_rows));
-    if (pending == 1) {
+    if (sequence->pending() == 1) {
       plan_sequence(*sequence, 1);
-    } else if (prompt_rows > 0) {
-      const int32_t rows = std::min(pending, prompt_rows);
-      prompt_rows -= rows;
-      plan_sequence(*sequence, rows);
+    } else {
+      prompts_.push_back(sequence.get());
     }
+  }
+  // Equal shares, what a short prompt leaves of its share going to the longer ones: a long prompt never holds up a short one.
+  std::stable_sort(prompts_.begin(), prompts_.end(), [](const Sequence* a, const Sequence* b) { return a->pending() < b->pending(); });
+  for (size_t i = 0; i < prompts_.size() && prompt_rows > 0; ++i) {
+    const int32_t share = std::max(1, prompt_rows / static_cast<int32_t>(prompts_.size() - i));
+    const auto rows = static_cast<int32_t>(std::min<int64_t>(prompts_[i]->pending(), share));
+    prompt_rows -= rows;
+    plan_sequence(*prompts_[i], rows);
   }
   return !plan_.empty();
 }
@@ -226,8 +248,13 @@ void EngineCore::plan_sequence(Sequence& sequence, int32_t num_rows) {
                             .captures = captures_};
   const int32_t first_output = batch_.add(input);
   if (reaches_end) planned.output = first_output;
-  const auto prompt_tokens = static_cast<int64_t>(sequence.context->prompt.ids.size());
-  if (sequence.choice == 0) stats_.computed_tokens += std::clamp<int64_t>(prompt_tokens - base, 0, num_rows);
+  // What was set aside, lost and computed again counts once: hot + computed = prompt.
+  RequestContext& context = *sequence.context;
+  const int64_t reached = std::min(base + num_rows, static_cast<int64_t>(context.prompt.ids.size()));
+  if (sequence.choice == 0 && reached > context.prompt_reached) {
+    stats_.computed_tokens += reached - context.prompt_reached;
+    context.prompt_reached = reached;
+  }
   plan_.push_back(std::move(planned));
 }
 
@@ -259,9 +286,9 @@ void EngineCore::take_token(Planned& planned, const ConstTensorView& logits) {
   const auto& forced = context.request.forced_ids;
 
   const SamplingParams& params = context.request.sampling;
-  Sample sample = sampler_.sample(addressable, params, sequence.counts, sequence.constraint.get(),
-                                  {.seed = params.seed, .choice = static_cast<uint32_t>(sequence.choice), .position = position});
-  if (position < forced.size()) sample.token = forced[position];
+  const Draw draw{.seed = params.seed, .choice = static_cast<uint32_t>(sequence.choice), .position = position};
+  const Sample sample = position < forced.size() ? sampler_.forced(addressable, params, forced[position])
+                                                 : sampler_.sample(addressable, params, sequence.counts, sequence.constraint.get(), draw);
   ++stats_.output_tokens;
   if (const auto finished = sequence.accept(sample, stop_ids_)) end(sequence, *finished);
 }

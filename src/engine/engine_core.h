@@ -1,7 +1,6 @@
 // The engine thread's side of the engine: queue, admission, steps, snapshots. One object, one thread; Engine hands requests over.
 //
-// A step: admit what fits, give every running sequence that only decodes one row and share the prompt budget among the others in order
-// of admission, run one pass, then take the new token of each sequence whose rows are all computed. A sequence never knows whether its
+// A step: admit what fits, give every running sequence that only decodes one row, share the prompt budget among the others, run one pass, then take the new token of each sequence whose rows are all computed. A sequence never knows whether its
 // rows came from a prompt, a reply or a resumption: it has ids and some of them are committed.
 #pragma once
 
@@ -59,7 +58,9 @@ class EngineCore {
 
   void drop_cancelled();
   void admit();
+  void run_pass();
   bool try_start(Sequence& sequence);
+  bool start(Sequence& sequence, Match match);
   bool preempt_for(const Sequence& waiting);
   void unblock(size_t index);
   bool plan_pass();
@@ -81,6 +82,7 @@ class EngineCore {
   std::vector<std::unique_ptr<Sequence>> running_;   // in order of admission
   std::vector<Over> over_;
   std::vector<Planned> plan_;
+  std::vector<Sequence*> prompts_;  // of the pass being planned
   std::vector<SequenceInput::Capture> captures_;
   ForwardBatch batch_;
   StepBudget budget_;

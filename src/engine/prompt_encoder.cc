@@ -7,6 +7,8 @@ namespace espalier {
 
 EncodedPrompt PromptEncoder::encode(const MarkedText& prompt, std::span<const size_t> branch_points, ReplyIds reply_ids) {
   EncodedPrompt encoded;
+  // A segment is known by its text; that stands for its marks too only if every control token cuts segments.
+  if (!tokenizer_->controls_split_raw_text()) reply_ids = ReplyIds::kCanonical;
   encoded.history.known = reply_ids == ReplyIds::kAdopt;
   const std::string_view text = prompt.text;
   struct Boundary {

@@ -41,10 +41,6 @@ std::optional<TokenEvent> RequestChannel::pop(std::optional<std::chrono::millise
   return event;
 }
 
-void RequestChannel::cancel() {
-  if (!cancelled_.exchange(true)) wake_engine_();
-}
-
 Status RequestChannel::status() const {
   const std::lock_guard lock(mutex_);
   return status_;

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
-#include <functional>
 #include <mutex>
 
 #include "engine/request.h"
@@ -14,22 +13,18 @@ namespace espalier {
 
 class RequestChannel {
  public:
-  // `wake_engine` is called when the consumer cancels.
-  explicit RequestChannel(std::function<void()> wake_engine) : wake_engine_(std::move(wake_engine)) {}
-
   // Engine side.
   void push(TokenEvent event);
   void close(Status status, RequestStats stats);
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
 
-  // Consumer side. A zero deadline means: wait for ever.
+  // Consumer side. Without a timeout: waits for ever.
   std::optional<TokenEvent> pop(std::optional<std::chrono::milliseconds> timeout, bool& timed_out);
-  void cancel();
+  void cancel() { cancelled_.store(true, std::memory_order_relaxed); }  // the engine looks before every step
   Status status() const;
   RequestStats stats() const;
 
  private:
-  std::function<void()> wake_engine_;
   std::atomic<bool> cancelled_ = false;
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -7,11 +7,11 @@ namespace espalier {
 Sequence::Sequence(std::shared_ptr<RequestContext> shared, int32_t choice_index, std::shared_ptr<const Tokenizer> tokenizer)
     : context(std::move(shared)),
       choice(choice_index),
-      ids(context->prompt.ids),
       queued_since(context->submitted),
       detokenizer_(std::move(tokenizer), SkipSpecial::kYes),
       stops_(context->request.stop) {
-  if (context->request.sampling.has_penalties()) counts = TokenCounts(context->prompt.ids);
+  if (choice == 0 && context->request.sampling.has_penalties()) context->prompt_counts = TokenCounts(context->prompt.ids);
+  counts = context->prompt_counts;
   if (context->request.constraint != nullptr) constraint = context->request.constraint->clone();
 }
 

@@ -31,7 +31,10 @@ struct RequestContext {
   Clock::time_point submitted;
   RequestStats stats;
   int32_t choices_left = 0;
+  bool started = false;      // some of it has run: what was hot is settled
+  int64_t prompt_reached = 0;  // prompt tokens hot or computed so far
   bool prompt_done = false;  // the first choice has computed the prompt: the others may start
+  TokenCounts prompt_counts; // with penalties: shared by all choices
   PinnedSnapshot fork;       // of the prompt but its last token, while other choices still have to start from it
   std::optional<Error> failed;
 };
@@ -41,7 +44,7 @@ struct Sequence {
 
   std::shared_ptr<RequestContext> context;
   int32_t choice = 0;
-  std::vector<TokenId> ids;     // prompt, then reply
+  std::vector<TokenId> ids;     // prompt, then reply; empty until it is first to start
   int64_t max_tokens = 0;       // ids.size() never exceeds it
   std::optional<SequenceState> state;   // pages and state slot, while running
   std::vector<int64_t> capture_points;  // token counts still to be captured, ascending
@@ -52,8 +55,8 @@ struct Sequence {
 
   int64_t committed() const { return state.has_value() ? state->num_tokens() : 0; }
   int64_t pending() const { return static_cast<int64_t>(ids.size()) - committed(); }
-  int64_t reply_length() const { return static_cast<int64_t>(ids.size() - context->prompt.ids.size()); }
-  std::span<const TokenId> reply() const { return std::span(ids).subspan(context->prompt.ids.size()); }
+  int64_t reply_length() const { return ids.empty() ? 0 : static_cast<int64_t>(ids.size() - context->prompt.ids.size()); }
+  std::span<const TokenId> reply() const { return std::span(ids).last(static_cast<size_t>(reply_length())); }
   bool cancelled() const { return context->channel->cancelled(); }
 
   // Takes the next token of the reply, tells the consumer, and says whether the reply is over.

@@ -78,13 +78,14 @@ std::span<const float> Sampler::processed(std::span<const float> logits, const S
   return adjusted_;
 }
 
+bool Sampler::better(const Candidate& a, const Candidate& b) { return a.logit != b.logit ? a.logit > b.logit : a.token < b.token; }
+
 TokenId Sampler::draw_token(std::span<const float> logits, const SamplingParams& params, const Draw& draw) {
   candidates_.clear();
   for (size_t i = 0; i < logits.size(); ++i) {
     if (logits[i] > kNever) candidates_.push_back({logits[i], static_cast<TokenId>(i)});
   }
   if (candidates_.empty()) return 0;
-  const auto better = [](const Candidate& a, const Candidate& b) { return a.logit != b.logit ? a.logit > b.logit : a.token < b.token; };
   const auto keep_best = [&](size_t count) {
     if (count >= candidates_.size()) return;
     std::nth_element(candidates_.begin(), candidates_.begin() + static_cast<ptrdiff_t>(count), candidates_.end(), better);
@@ -96,7 +97,7 @@ TokenId Sampler::draw_token(std::span<const float> logits, const SamplingParams&
   const auto weight = [&](const Candidate& c) {
     return std::exp((static_cast<double>(c.logit) - static_cast<double>(best)) / params.temperature);
   };
-  if (params.min_p > 0.0) std::erase_if(candidates_, [&](const Candidate& c) { return weight(c) < params.min_p; });
+  if (params.min_p > 0.0 && params.top_p >= 1.0) std::erase_if(candidates_, [&](const Candidate& c) { return weight(c) < params.min_p; });
 
   double total = 0.0;
   for (const Candidate& c : candidates_) total += weight(c);
@@ -117,6 +118,7 @@ TokenId Sampler::draw_token(std::span<const float> logits, const SamplingParams&
       if (kept == sorted) sort_upto(std::max<size_t>(64, sorted * 4));
       mass += weight(candidates_[kept]);
     }
+    for (; kept > 1 && weight(candidates_[kept - 1]) < params.min_p; --kept) mass -= weight(candidates_[kept - 1]);
   }
   const double target = draw.uniform() * mass;
   double reached = 0.0;
@@ -133,20 +135,28 @@ Sample Sampler::sample(std::span<const float> logits, const SamplingParams& para
   const std::span<const float> row = processed(logits, params, counts, constraint);
   Sample result;
   result.token = params.greedy() ? argmax(row) : draw_token(row, params, draw);
-  if (params.top_logprobs < 0) return result;
+  if (params.top_logprobs >= 0) add_logprobs(result, logits, params.top_logprobs);
+  return result;
+}
 
+Sample Sampler::forced(std::span<const float> logits, const SamplingParams& params, TokenId token) {
+  Sample result;
+  result.token = token;
+  if (params.top_logprobs >= 0) add_logprobs(result, logits, params.top_logprobs);
+  return result;
+}
+
+void Sampler::add_logprobs(Sample& sample, std::span<const float> logits, int32_t num_top) {
   const double normaliser = log_sum_exp(logits);
   const auto logprob = [&](TokenId token) { return static_cast<float>(static_cast<double>(logits[static_cast<size_t>(token)]) - normaliser); };
-  result.logprob = logprob(result.token);
-  std::vector<TokenId> order(logits.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<TokenId>(i);
-  const size_t count = std::min(order.size(), static_cast<size_t>(params.top_logprobs));
-  std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(count), order.end(), [&](TokenId a, TokenId b) {
-    const float x = logits[static_cast<size_t>(a)], y = logits[static_cast<size_t>(b)];
-    return x != y ? x > y : a < b;
-  });
-  for (size_t i = 0; i < count; ++i) result.top.push_back({order[i], logprob(order[i])});
-  return result;
+  sample.logprob = logprob(sample.token);
+  candidates_.clear();
+  for (size_t i = 0; i < logits.size(); ++i) {
+    if (logits[i] > kNever) candidates_.push_back({logits[i], static_cast<TokenId>(i)});
+  }
+  const size_t count = std::min(candidates_.size(), static_cast<size_t>(num_top));
+  std::partial_sort(candidates_.begin(), candidates_.begin() + static_cast<ptrdiff_t>(count), candidates_.end(), better);
+  for (size_t i = 0; i < count; ++i) sample.top.push_back({candidates_[i].token, logprob(candidates_[i].token)});
 }
 
 }  // namespace espalier

@@ -40,15 +40,19 @@ class Sampler {
   // top-k, top-p, min-p, draw. Ties go to the lowest id. NaN logits count as -infinity; if nothing is left, token 0 is chosen.
   Sample sample(std::span<const float> logits, const SamplingParams& params, const TokenCounts& counts, const TokenConstraint* constraint,
                 const Draw& draw);
+  // A token chosen elsewhere (teacher forcing), with the log-probabilities the model gives it.
+  Sample forced(std::span<const float> logits, const SamplingParams& params, TokenId token);
 
  private:
   struct Candidate {
     float logit;
     TokenId token;
   };
+  static bool better(const Candidate& a, const Candidate& b);
   std::span<const float> processed(std::span<const float> logits, const SamplingParams& params, const TokenCounts& counts,
                                    const TokenConstraint* constraint);
   TokenId draw_token(std::span<const float> logits, const SamplingParams& params, const Draw& draw);
+  void add_logprobs(Sample& sample, std::span<const float> logits, int32_t num_top);
 
   std::vector<float> adjusted_;
   std::vector<Candidate> candidates_;

@@ -64,6 +64,22 @@ TEST(Sampler, MinPIsRelativeToTheBest) {
   EXPECT_EQ(histogram(logits, {.temperature = 1.0, .min_p = 0.5}, 2000).size(), 2u);
 }
 
+TEST(Sampler, MinPIsAppliedToWhatTopPLeaves) {
+  std::vector<float> logits = {std::log(0.5f), std::log(0.2f)};
+  for (int i = 0; i < 5; ++i) logits.push_back(std::log(0.06f));
+  EXPECT_EQ(histogram(logits, {.temperature = 1.0, .top_p = 0.69, .min_p = 0.2}, 2000).size(), 2u);  // the nucleus of all mass: two tokens
+  EXPECT_EQ(histogram(logits, {.temperature = 1.0, .top_p = 0.9, .min_p = 0.2}, 2000).size(), 2u);   // five, three of them below min-p
+}
+
+TEST(Sampler, AForcedTokenHasItsOwnLogprob) {
+  Sampler sampler;
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Sample sample = sampler.forced(std::vector<float>{std::log(0.7f), std::log(0.3f), nan}, {.top_logprobs = 3}, 1);
+  EXPECT_EQ(sample.token, 1);
+  EXPECT_NEAR(sample.logprob, std::log(0.3), 1e-5);
+  EXPECT_EQ(sample.top.size(), 2u);
+}
+
 TEST(Sampler, TheSameDecisionDrawsTheSameNumber) {
   std::mt19937 random(3);
   std::vector<float> logits(5000);

@@ -197,6 +197,8 @@ std::vector<TextSegment> Tokenizer::control_segments(const MarkedText& text) con
   return parts_->raw_matcher.split(text.text, template_ranges(text));
 }
 
+bool Tokenizer::controls_split_raw_text() const { return parts_->normal_matcher.empty(); }
+
 std::string Tokenizer::decode(std::span<const TokenId> ids, SkipSpecial skip) const {
   std::string bytes;
   for (const TokenId id : ids) {

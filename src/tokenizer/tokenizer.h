@@ -43,6 +43,9 @@ class Tokenizer {
   // The text cut at its control tokens, in order and without gaps: encode(text) is the ids of the pieces one after the other.
   std::vector<TextSegment> control_segments(const MarkedText& text) const;
 
+  // Whether control tokens split the text before anything else does. False where some are matched in normalised text (`normalized`).
+  bool controls_split_raw_text() const;
+
   // Text of `ids` as one whole: bytes that form no character become U+FFFD; ids outside the vocabulary yield nothing.
   std::string decode(std::span<const TokenId> ids, SkipSpecial skip = SkipSpecial::kNo) const;
   // The bytes that `id` stands for, maybe a part of a character; empty outside the vocabulary. Valid as long as the tokenizer.

@@ -123,7 +123,10 @@ TEST_P(EngineLaw, PreemptedSequencesReplyAsUninterrupted) {
     streams.push_back(crowded->submit(request(prompts.back())).value());
   }
   for (size_t i = 0; i < prompts.size(); ++i) EXPECT_EQ(drain(streams[i]), plain(prompts[i]));
-  EXPECT_GT(crowded->stats().preemptions, 0);
+  const EngineStats stats = crowded->stats();
+  EXPECT_GT(stats.preemptions, 0);
+  EXPECT_EQ(stats.hot_tokens + stats.computed_tokens, stats.prompt_tokens);
+  EXPECT_EQ(stats.running, 0);
 }
 
 TEST_P(EngineLaw, EvictedPrefixesAreRecomputedToTheSameBytes) {

@@ -97,12 +97,53 @@ TEST(EngineRequests, EveryNumberIsChecked_L1_L2) {
   EXPECT_THAT(message([](Request& r) { r.sampling.temperature = -1; }), HasSubstr("temperature"));
 }
 
-TEST(EngineRequests, WhatCanNeverFitIsRefusedWithTheArithmetic_C13) {
+TEST(EngineRequests, TheContextIsWhatTheBudgetHoldsAndWhatIsEnforced_C13_H4) {
   const auto engine = nano_engine({.cache_bytes = size_t{6} << 20});
-  const auto refused = engine->submit(request(random_ids(1, 10), 15000));
+  const int64_t context = engine->context_length();
+  EXPECT_LT(context, 16384);
+  EXPECT_GT(context, 64);
+  const auto refused = engine->submit(request(random_ids(1, static_cast<size_t>(context)), 1));
   ASSERT_FALSE(refused.ok());
-  EXPECT_EQ(refused.error().code, ErrorCode::kResourceExhausted);
-  EXPECT_THAT(refused.error().message, HasSubstr("15010"));
+  EXPECT_EQ(refused.error().code, ErrorCode::kContextLength);
+  EXPECT_THAT(refused.error().message, HasSubstr(std::to_string(context)));
+  // Without a limit of its own a reply may take all that is left.
+  Request unlimited = request(random_ids(1, static_cast<size_t>(context) - 20), -1);
+  EXPECT_EQ(answer(engine->submit(std::move(unlimited)).value()).ids.size(), 20u);
+}
+
+TEST(EngineRequests, AStreamMayOutliveItsEngine) {
+  auto engine = nano_engine();
+  TokenStream running = engine->submit(request(random_ids(2, 40), 4000)).value();
+  ASSERT_TRUE(running.next().has_value());
+  engine.reset();
+  while (running.next().has_value()) {
+  }
+  EXPECT_EQ(running.status().error().code, ErrorCode::kCancelled);
+  running.cancel();
+}
+
+// A prompt of thousands of tokens and a short one that comes later: the short one is answered long before the other begins.
+TEST(EngineRequests, ALongPromptDoesNotHoldUpAShortOne) {
+  const auto engine = nano_engine();
+  TokenStream slow = engine->submit(request(random_ids(3, 12000), 2)).value();
+  while (engine->stats().steps == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const Answer quick = answer(engine->submit(request(random_ids(4, 20), 2)).value());
+  EXPECT_EQ(quick.ids.size(), 2u);
+  EXPECT_LT(engine->stats().computed_tokens, 12000);
+  EXPECT_EQ(answer(std::move(slow)).ids.size(), 2u);
+}
+
+TEST(EngineRequests, ForcedTokensCarryTheirOwnLogprob) {
+  const auto engine = nano_engine();
+  Request r = request(random_ids(8, 30), 1);
+  r.sampling.top_logprobs = 1;
+  const TokenId best = answer(engine->submit(r).value()).ids[0];
+  r.forced_ids = {best == 11 ? 12 : 11};
+  TokenStream stream = engine->submit(r).value();
+  const auto event = stream.next();
+  ASSERT_TRUE(event.has_value());
+  EXPECT_EQ(event->top[0].token, best);
+  EXPECT_LT(event->logprob, event->top[0].logprob);
 }
 
 // Every phase: queued, in a long prompt, while decoding.
@@ -221,6 +262,9 @@ TEST(EngineRequests, AFullQueueRefuses) {
     }
   }
   EXPECT_THAT(refused, HasSubstr("the queue takes 2"));
+  Request many = request(random_ids(60, 10), 5);
+  many.num_choices = 3;
+  EXPECT_FALSE(nano_engine({.max_queue = 2})->submit(std::move(many)).ok());
 }
 
 }  // namespace
