@@ -3,12 +3,14 @@
 #   aarch64    base, tensor, ops and backend for 64-bit Arm, their tests under qemu
 #   fuzz       every fuzz target with libFuzzer under AddressSanitizer
 #   workload   the whole agent workload on the default model, twice, with identical replies
+#   prompts    the same prompts with the Qwen3.6 tokenizer and template: how many tokens they are and how many of them are hot
+#   memory     the first conversation on a checkpoint of the 0.8B shape: memory as `espalier inspect` planned it
 # ESPALIER_ACCEPTANCE_STAGES chooses stages, ESPALIER_FUZZ_SECONDS the time of each target, ESPALIER_WORKLOAD the data file.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 jobs=${ESPALIER_JOBS:-$(nproc)}
-stages=${ESPALIER_ACCEPTANCE_STAGES:-aarch64 fuzz workload}
+stages=${ESPALIER_ACCEPTANCE_STAGES:-aarch64 fuzz workload prompts memory}
 fuzz_seconds=${ESPALIER_FUZZ_SECONDS:-300}
 workload=${ESPALIER_WORKLOAD:-../shared/data/mlperf/agentic_coding_2.5h.jsonl}
 out=build/acceptance
@@ -51,10 +53,46 @@ print(result["turns_ok"], "of", turns, "turns,", result["turns_failed"], "failed
 sys.exit(result["turns_ok"] != turns or result["turns_failed"] != 0)' "$out/workload_1.json" "$workload"
 }
 
+prompts() {
+  local oracle=../shared/oracle
+  cmake --preset release >/dev/null
+  cmake --build build/release -j "$jobs" --target espalier_cli
+  rm -rf "$out/qwen" "$out/qwen-tiny"
+  mkdir -p "$out/qwen"
+  cp "$oracle"/tokenizer/tokenizer.json.gz "$oracle"/tokenizer/added_tokens.json "$oracle"/chat/chat_template.jinja "$out/qwen"
+  python3 tools/make_random_checkpoint.py "$out/qwen-tiny" --preset tiny --vocab 248320 --tokenizer "$out/qwen"
+  build/release/espalier replay --data "$workload" --model "$out/qwen-tiny" --max-tokens 1 --json >"$out/prompts.json"
+  # Figures of an independent program: another sum is a fault of template or tokenizer, fewer hot tokens one of the cache.
+  python3 -c '
+import json, sys
+result = json.load(open(sys.argv[1]))
+print("turns ok", result["turns_ok"], "prompt tokens", result["prompt_tokens"], "hot", result["hot_tokens"])
+sys.exit(result["turns_ok"] != 1007 or result["prompt_tokens"] != 13560633 or result["hot_tokens"] < 13094820)' "$out/prompts.json"
+}
+
+memory() {
+  cmake --preset release >/dev/null
+  cmake --build build/release -j "$jobs" --target espalier_cli
+  rm -rf "$out/m08"
+  python3 tools/make_random_checkpoint.py "$out/m08" --preset 0.8b --tokenizer models/espalier-nano
+  python3 - "$workload" "$out/m08" <<'PYTHON'
+import json, resource, subprocess, sys
+
+workload, model = sys.argv[1:]
+limit = "1G"
+plan = json.loads(subprocess.check_output(["build/release/espalier", "inspect", model, "--cache-bytes", limit, "--json"]))["memory"]
+report = json.loads(subprocess.check_output(["build/release/espalier", "replay", "--data", workload, "--model", model, "--conversations", "1",
+                                             "--max-tokens", "1", "--cache-bytes", limit, "--json"]))
+resident = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+print(f"turns ok {report['turns_ok']}, failed {report['turns_failed']}; planned {plan['total'] / 1e6:.0f} MB, resident {resident / 1e6:.0f} MB")
+sys.exit(report["turns_failed"] != 0 or abs(resident - plan["total"]) > 0.1 * plan["total"])
+PYTHON
+}
+
 for stage in $stages; do
   case $stage in
-    aarch64 | fuzz | workload) ;;
-    *) echo "unknown stage '$stage' (aarch64, fuzz, workload)" >&2; exit 2 ;;
+    aarch64 | fuzz | workload | prompts | memory) ;;
+    *) echo "unknown stage '$stage' (aarch64, fuzz, workload, prompts, memory)" >&2; exit 2 ;;
   esac
   echo "== $stage"
   # A subshell of its own with errexit: inside `if` bash would go on after a failed command.
