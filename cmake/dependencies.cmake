@@ -11,6 +11,8 @@ if(CMAKE_CROSSCOMPILING)
 else()
   find_package(fmt REQUIRED)
   find_package(spdlog REQUIRED)
+  find_package(Boost 1.81 REQUIRED)  # headers only
+  find_package(OpenSSL REQUIRED)
   if(ESPALIER_TESTS)
     find_package(GTest REQUIRED)
   endif()

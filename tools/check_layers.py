@@ -4,8 +4,9 @@
 A file may include its own folder and what the "may include" cell of its row names: folders, single headers, or `all`. The row
 of a file is the longest folder that contains it, so a sub-folder with a row of its own is a layer of its own. Tests beside their
 subject (*_test.cc, *_test_support.*) may also name the concrete backends and tests/support. A third-party library is included
-by one file of src/, behind a header of ours; tests/, bench/ and fuzz/ are free to include what they use. Kernels compiled for one
-instruction set include only each other and headers without code: what they instantiate would be linked into the whole program.
+by one file of src/, behind a header of ours; a folder that exists to wrap a library may use it in several .cc files, never in a
+header. tests/, bench/ and fuzz/ are free to include what they use. Kernels compiled for one instruction set include only each
+other and headers without code: what they instantiate would be linked into the whole program.
 
 Usage: check_layers.py [ROOT]. Prints one line per violation, "file:line: reason"; exit status 1 if there are any.
 """
@@ -18,6 +19,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 TEST_FILE = re.compile(r"_test(_support)?\.(cc|h)$")
 TEST_ONLY_FOLDERS = {"backend/reference", "backend/cpu", "backend/cuda"}
 TEST_ONLY_LIBRARIES = {"gtest", "gmock"}
+FOLDER_LIBRARIES = {"boost": "http", "openssl": "http"}  # wrapped by a folder instead of one file
 
 KERNEL_FOLDER = "backend/cpu/kernels/"
 KERNEL_HEADERS = {"arm_bf16.h", "arm_neon.h", "cstddef", "cstdint", "immintrin.h"}
@@ -109,7 +111,12 @@ def check(root):
             elif reason := allowed(name, ours, rows):
                 problems.append(f"{where}: {reason}")
     for library, files in sorted(users.items()):
-        if len(files) > 1:
+        if library in FOLDER_LIBRARIES:
+            folder = f"src/{FOLDER_LIBRARIES[library]}/"
+            for file, number in sorted(files.items()):
+                if not (file.startswith(folder) and file.endswith(".cc")):
+                    problems.append(f"{file}:{number}: <{library}> belongs in the .cc files of {folder}")
+        elif len(files) > 1:
             for file, number in sorted(files.items()):
                 others = ", ".join(sorted(set(files) - {file}))
                 problems.append(f"{file}:{number}: <{library}> is also included by {others}; one file wraps a library")

@@ -9,8 +9,9 @@ set -euo pipefail
 packages=(
   g++ cmake ninja-build ccache python3
   libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libutf8proc-dev libxxhash-dev
+  libboost1.81-dev libssl-dev
   libgtest-dev libgmock-dev libbenchmark-dev
-  libssl-dev zlib1g-dev  # tests only: SHA-256 of requests, compressed fixtures
+  zlib1g-dev  # tests only: compressed fixtures
 )
 case "${1:-}" in
   "") ;;

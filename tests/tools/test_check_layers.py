@@ -107,6 +107,21 @@ class CheckLayers(unittest.TestCase):
             ],
         )
 
+    def test_a_folder_may_wrap_a_library_in_its_sources_alone(self):
+        self.write("ARCHITECTURE.md", TABLE.replace("| `src/ops`", "| `src/http` | sockets | base |\n| `src/ops`"))
+        self.write("src/http/http_server.cc", "#include <boost/asio.hpp>\n")
+        self.write("src/http/http_client.cc", "#include <boost/asio.hpp>\n#include <openssl/ssl.h>\n")
+        self.assertEqual(self.problems(), [])
+        self.write("src/http/http_server.h", "#include <boost/asio.hpp>\n")
+        self.write("src/base/socket.cc", "#include <boost/asio.hpp>\n")
+        self.assertEqual(
+            self.problems(),
+            [
+                "src/base/socket.cc:1: <boost> belongs in the .cc files of src/http/",
+                "src/http/http_server.h:1: <boost> belongs in the .cc files of src/http/",
+            ],
+        )
+
     def test_system_headers_are_no_library(self):
         for name in ("a", "b"):
             self.write(f"src/base/{name}.cc", "#include <sys/mman.h>\n#include <unistd.h>\n#include <immintrin.h>\n#include <cstdint>\n")
