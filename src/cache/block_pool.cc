@@ -20,7 +20,11 @@ BlockPool::BlockPool(Backend& backend, MemoryBudget& budget, size_t block_bytes,
       budget_(&budget),
       block_bytes_(block_bytes),
       keep_free_(keep_free),
-      references_(std::min(budget.limit() / block_bytes, size_t{INT32_MAX})) {}
+      references_(std::min(budget.limit() / block_bytes, size_t{INT32_MAX})) {
+  // Blocks are given back by destructors: that must not ask for memory. Untouched, this is address space alone.
+  warm_.reserve(std::min(keep_free, references_.size()) + 1);
+  cold_.reserve(references_.size());
+}
 
 std::optional<int32_t> BlockPool::try_take(BlockContent content) {
   int32_t block = -1;

@@ -19,8 +19,9 @@ inline constexpr size_t kNumEvictionReasons = 3;
 std::string_view eviction_reason_name(EvictionReason reason);
 
 struct SnapshotInfo {
+  int64_t id = -1;
+  int64_t parent = -1;          // the longest snapshot that is a prefix of it; -1: none
   size_t num_tokens = 0;
-  size_t parent_tokens = 0;     // of the longest snapshot that is a prefix of it; 0: none
   size_t freed_bytes = 0;       // what evicting it would free: its state and the pages nobody shares
   size_t num_pages = 0;
   SnapshotKind kind = SnapshotKind::kPromptEnd;

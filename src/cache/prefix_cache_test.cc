@@ -403,7 +403,8 @@ TEST(PrefixCache, ListNamesEveryEntryWithWhatItWouldFree) {
   EXPECT_EQ(list[0].idle_s, 0.0);
   EXPECT_EQ(list[0].freed_bytes, 144u + 64u);  // its partial page; the whole ones are shared
   EXPECT_EQ(list[1].num_tokens, 20u);
-  EXPECT_EQ(list[1].parent_tokens, 10u);
+  EXPECT_EQ(list[0].parent, -1);
+  EXPECT_EQ(list[1].parent, list[0].id);
   EXPECT_EQ(list[1].freed_bytes, 144u + 3 * 64u);
 }
 

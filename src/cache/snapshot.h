@@ -29,6 +29,7 @@ inline constexpr size_t kNumSnapshotKinds = 6;
 std::string_view snapshot_kind_name(SnapshotKind kind);  // "prompt_end", ...
 
 struct Snapshot {
+  int64_t id = -1;         // given by the tree, never twice
   TokenKey key;
   SnapshotKind kind = SnapshotKind::kPromptEnd;
   uint64_t settings = 0;   // model and settings it is valid for

@@ -86,6 +86,7 @@ Snapshot& SnapshotTree::add(std::span<const TokenId> tokens, Snapshot snapshot, 
     snapshot.pages.share_prefix_of(relative.snapshot->pages, relative.num_shared / static_cast<size_t>(page_size));
   }
   ghosts_.forget(snapshot.settings, snapshot.key);
+  snapshot.id = next_id_++;
   snapshot.node = &node;
   snapshot.index = snapshots_.size();
   snapshot.created = snapshot.last_used = clock_();
@@ -156,8 +157,9 @@ size_t SnapshotTree::freed_bytes(const Snapshot& snapshot) const { return state_
 
 SnapshotInfo SnapshotTree::describe(const Snapshot& snapshot) const {
   const Snapshot* parent = TokenTree::nearest_ancestor(*snapshot.node);
-  return {.num_tokens = snapshot.key.count,
-          .parent_tokens = parent == nullptr ? 0 : parent->key.count,
+  return {.id = snapshot.id,
+          .parent = parent == nullptr ? -1 : parent->id,
+          .num_tokens = snapshot.key.count,
           .freed_bytes = freed_bytes(snapshot),
           .num_pages = snapshot.pages.size(),
           .kind = snapshot.kind,

@@ -65,6 +65,7 @@ class SnapshotTree {
   CacheClock clock_;
   std::map<uint64_t, TokenTree> trees_;  // by settings
   std::vector<std::unique_ptr<Snapshot>> snapshots_;
+  int64_t next_id_ = 0;
   GhostList ghosts_;
 };
 

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <exception>
 #include <functional>
 #include <future>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -44,6 +46,7 @@ class EngineImpl final : public Engine {
   }
 
   Result<TokenStream> submit(Request request) override {
+    ESPALIER_TRY(health());
     ESPALIER_TRY(validate_request(request));
     auto context = std::make_shared<RequestContext>();
     context->submitted = Clock::now();
@@ -59,6 +62,7 @@ class EngineImpl final : public Engine {
     context->channel = channel;
     {
       const std::lock_guard lock(mutex_);
+      if (failure_.has_value()) return *failure_;
       if (stats_.queued + submitted_choices_ + context->request.num_choices > options_.max_queue) {
         return make_error(ErrorCode::kResourceExhausted, "{} replies are waiting already and {} more were asked for; the queue takes {}",
                           stats_.queued + submitted_choices_, context->request.num_choices, options_.max_queue);
@@ -77,16 +81,27 @@ class EngineImpl final : public Engine {
   int64_t context_length() const override { return options_.context_length; }
   const Tokenizer& tokenizer() const override { return *tokenizer_; }
 
-  std::vector<std::string> describe_cache() override {
-    std::vector<std::string> lines;
-    run_on_engine([&] {
-      for (const SnapshotInfo& snapshot : cache_->list()) {
-        lines.push_back(format("{:>8} tokens  {:>8.1f} MB  {:<13} {:>4} hits  {:>7.1f} s old{}", snapshot.num_tokens,
-                               static_cast<double>(snapshot.freed_bytes) / 1e6, snapshot_kind_name(snapshot.kind), snapshot.hits, snapshot.age_s,
-                               snapshot.pinned ? "  pinned" : ""));
-      }
-    });
-    return lines;
+  std::vector<CachedPrefix> cached_prefixes() override {
+    std::vector<SnapshotInfo> snapshots;
+    run_on_engine([&] { snapshots = cache_->list(); });
+    std::vector<CachedPrefix> prefixes;
+    prefixes.reserve(snapshots.size());
+    for (const SnapshotInfo& snapshot : snapshots) {
+      prefixes.push_back({.id = snapshot.id,
+                          .parent = snapshot.parent,
+                          .num_tokens = static_cast<int64_t>(snapshot.num_tokens),
+                          .bytes = snapshot.freed_bytes,
+                          .kind = std::string(snapshot_kind_name(snapshot.kind)),
+                          .hits = static_cast<int64_t>(snapshot.hits),
+                          .age_s = snapshot.age_s,
+                          .pinned = snapshot.pinned});
+    }
+    return prefixes;
+  }
+
+  Status health() const override {
+    const std::lock_guard lock(mutex_);
+    return failure_.has_value() ? Status(*failure_) : Status(Ok{});
   }
 
  private:
@@ -127,29 +142,63 @@ class EngineImpl final : public Engine {
   }
 
   void loop() {
+    try {
+      serve();
+    } catch (const std::exception& exception) {
+      return fail(exception.what());
+    } catch (...) {
+      return fail("an exception of unknown type");
+    }
+    end_all({ErrorCode::kCancelled, "the engine is shutting down"});
+  }
+
+  void serve() {
     bool idle = false;
     while (true) {
-      std::vector<std::shared_ptr<RequestContext>> submitted;
-      std::vector<std::function<void()>> tasks;
+      std::vector<Task> tasks;
       {
         std::unique_lock lock(mutex_);
         const auto something = [&] { return stopping_ || !submitted_.empty() || !tasks_.empty(); };
         if (idle) wake_.wait(lock, something);  // nothing runs or waits: nothing can be cancelled either
-        if (stopping_) break;
-        submitted.swap(submitted_);
+        if (stopping_) return;
+        taken_.swap(submitted_);
         tasks.swap(tasks_);
         stats_.queued += std::exchange(submitted_choices_, 0);
       }
-      for (auto& task : tasks) task();
-      for (auto& context : submitted) core_.submit(std::move(context));
+      for (const Task& task : tasks) task(Turn::kRun);
+      for (const auto& context : taken_) core_.submit(context);
+      taken_.clear();
       idle = !core_.step();
       publish();
     }
-    core_.fail_all({ErrorCode::kCancelled, "the engine is shutting down"});
+  }
+
+  void fail(std::string_view what) {
+    const Error error{ErrorCode::kInternal, format("the engine has failed and serves nothing more: {}", what)};
+    log_error("{}", error.message);
+    {
+      const std::lock_guard lock(mutex_);
+      failure_ = error;
+    }
+    end_all(error);
+    if (options_.on_failure) options_.on_failure(error);
+  }
+
+  void end_all(const Error& error) {
+    std::vector<Task> tasks;
+    std::vector<std::shared_ptr<RequestContext>> submitted;
+    {
+      const std::lock_guard lock(mutex_);
+      tasks.swap(tasks_);
+      submitted.swap(submitted_);
+      submitted_choices_ = 0;
+    }
+    core_.fail_all(error);
     publish();
-    const std::lock_guard lock(mutex_);
-    for (auto& context : submitted_) context->channel->close(Error{ErrorCode::kCancelled, "the engine is shutting down"}, context->stats);
-    for (auto& task : tasks_) task();
+    for (const auto* requests : {&taken_, &submitted}) {  // the core may know some of those just taken
+      for (const auto& context : *requests) context->channel->close(error, context->stats);
+    }
+    for (const Task& task : tasks) task(Turn::kSkip);
   }
 
   void publish() {
@@ -160,19 +209,27 @@ class EngineImpl final : public Engine {
     core_.announce_finished();
   }
 
-  // Runs on the engine thread between two steps and waits for it.
-  void run_on_engine(std::function<void()> task) {
-    std::promise<void> done;
+  enum class Turn { kRun, kSkip };
+  using Task = std::function<void(Turn)>;
+
+  // Runs on the engine thread between two steps and waits for it; not at all once the engine has failed. What it throws comes out here.
+  void run_on_engine(const std::function<void()>& work) {
+    const auto done = std::make_shared<std::promise<void>>();  // outlives whoever is told last
     {
       const std::lock_guard lock(mutex_);
       ESPALIER_CHECK(!stopping_);
-      tasks_.push_back([&] {
-        task();
-        done.set_value();
+      if (failure_.has_value()) return;
+      tasks_.push_back([&work, done](Turn turn) {
+        try {
+          if (turn == Turn::kRun) work();
+          done->set_value();
+        } catch (...) {
+          done->set_exception(std::current_exception());
+        }
       });
     }
     wake_.notify_one();
-    done.get_future().wait();
+    done->get_future().get();
   }
 
   const EngineOptions options_;
@@ -181,14 +238,16 @@ class EngineImpl final : public Engine {
   const std::unique_ptr<CausalLm> model_;
   const std::unique_ptr<PrefixCache> cache_;
   PromptEncoder encoder_;
-  EngineCore core_;  // engine thread only
+  EngineCore core_;                                     // engine thread only
+  std::vector<std::shared_ptr<RequestContext>> taken_;  // on their way into the core; engine thread only
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   bool stopping_ = false;
   std::vector<std::shared_ptr<RequestContext>> submitted_;
   int32_t submitted_choices_ = 0;  // of these requests
-  std::vector<std::function<void()>> tasks_;
+  std::vector<Task> tasks_;
+  std::optional<Error> failure_;
   EngineStats stats_;
   std::thread thread_;  // last: starts when everything else is there
 };

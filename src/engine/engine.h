@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,6 +27,20 @@ struct EngineOptions {
   double preempt_after_ms = 2000.0; // a request queued longer preempts the longest-running sequence
   DType kv_dtype = DType::kBf16;    // ignored by a backend that has only one
   bool use_default_kv_dtype = true;
+  // Called once, from the engine thread, when the engine has failed (see `Engine::health`) and everybody knows. Must not throw.
+  std::function<void(const Error&)> on_failure = {};
+};
+
+// A prefix that can be resumed without computing it.
+struct CachedPrefix {
+  int64_t id = -1;          // never given twice by one engine
+  int64_t parent = -1;      // the longest cached prefix of this one; -1: none
+  int64_t num_tokens = 0;
+  size_t bytes = 0;         // what dropping it would free: its state and the pages it shares with nobody
+  std::string kind;         // why it was kept: "prompt_end", "unstable_tail", "reply_end", "system_block", "divergence", "preempted"
+  int64_t hits = 0;         // requests resumed from it
+  double age_s = 0.0;
+  bool pinned = false;      // a waiting request needs it: it cannot be dropped
 };
 
 struct EngineStats {
@@ -52,15 +67,19 @@ class Engine {
                                               std::unique_ptr<Backend> backend, const EngineOptions& options);
   virtual ~Engine() = default;  // cancels what runs and joins the engine thread
 
-  // Validates and queues. Errors: kInvalidArgument (names the field), kContextLength (both numbers), kResourceExhausted (queue full).
+  // Validates and queues. Errors: kInvalidArgument (names the field), kContextLength (both numbers), kResourceExhausted (queue full), and
+  // that of `health`.
   virtual Result<TokenStream> submit(Request request) = 0;
 
   virtual EngineStats stats() const = 0;
   // Tokens of prompt and reply together: what is enforced, which a small cache budget may have lowered.
   virtual int64_t context_length() const = 0;
   virtual const Tokenizer& tokenizer() const = 0;
-  // One line a snapshot: tokens, bytes, kind, hits, age. For /v1/cache and `--show-cache`.
-  virtual std::vector<std::string> describe_cache() = 0;
+  // Parents before children. Waits for the step under way (about `max_step_ms` at most). Empty once the engine has failed.
+  virtual std::vector<CachedPrefix> cached_prefixes() = 0;
+  // Ok, or kInternal when an exception on the engine thread has ended it: whatever ran or waited then ended with this error, and so does
+  // every later request. There is no way back: the memory of that thread's state is not trusted again.
+  virtual Status health() const = 0;
 };
 
 }  // namespace espalier

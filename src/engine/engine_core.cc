@@ -22,6 +22,7 @@ EngineCore::EngineCore(CausalLm& model, PrefixCache& cache, PromptEncoder& encod
 EngineCore::~EngineCore() = default;
 
 void EngineCore::submit(std::shared_ptr<RequestContext> context) {
+  open_.push_back(context);
   ++stats_.requests_submitted;
   context->choices_left = context->request.num_choices;
   context->stats.prompt_tokens = static_cast<int64_t>(context->prompt.ids.size());
@@ -304,11 +305,15 @@ void EngineCore::end(Sequence& sequence, FinishReason reason) {
 }
 
 void EngineCore::close_if_done(RequestContext& context) {
-  if (context.choices_left > 0) return;
+  if (context.choices_left == 0) close(context);
+}
+
+void EngineCore::close(RequestContext& context) {
   context.fork.release();
   context.stats.total_ms = ms_between(context.submitted, Clock::now());
   ++stats_.requests_finished;
   over_.push_back({context.channel, context.failed.has_value() ? Status(*context.failed) : Status(Ok{}), context.stats});
+  std::erase_if(open_, [&](const auto& open) { return open.get() == &context; });
 }
 
 void EngineCore::announce_finished() {
@@ -317,17 +322,15 @@ void EngineCore::announce_finished() {
 }
 
 void EngineCore::fail_all(const Error& error) {
-  const auto fail = [&](Sequence& sequence) {
-    sequence.state.reset();
-    sequence.pin.release();
-    sequence.context->failed = error;
-    --sequence.context->choices_left;
-    close_if_done(*sequence.context);
-  };
-  for (auto& sequence : running_) fail(*sequence);
-  for (auto& sequence : waiting_) fail(*sequence);
+  while (!open_.empty()) {
+    const std::shared_ptr<RequestContext> context = open_.back();
+    context->failed = error;
+    close(*context);
+  }
   running_.clear();
   waiting_.clear();
+  stats_.running = 0;
+  stats_.queued = 0;
 }
 
 }  // namespace espalier

@@ -28,7 +28,7 @@ class EngineCore {
   void submit(std::shared_ptr<RequestContext> context);
   // One round: drops what was cancelled, admits, computes. False: there is nothing to do until something is submitted or cancelled.
   bool step();
-  // Ends everything that runs or waits with this error.
+  // Ends everything that runs or waits with this error. Holds in every state, also one that an exception left behind.
   void fail_all(const Error& error);
 
   // Tells the consumers of requests that ended since the last call. Apart from `step`, so that whoever sees the end of a request sees
@@ -69,6 +69,7 @@ class EngineCore {
   void take_token(Planned& planned, const ConstTensorView& logits);
   void end(Sequence& sequence, FinishReason reason);
   void close_if_done(RequestContext& context);
+  void close(RequestContext& context);
 
   CausalLm& model_;
   PrefixCache& cache_;
@@ -78,6 +79,7 @@ class EngineCore {
   EngineOptions options_;
   size_t vocab_size_;
 
+  std::vector<std::shared_ptr<RequestContext>> open_;  // requests not over yet, wherever their sequences are
   std::deque<std::unique_ptr<Sequence>> waiting_;    // in order of arrival; preempted ones at the end
   std::vector<std::unique_ptr<Sequence>> running_;   // in order of admission
   std::vector<Over> over_;

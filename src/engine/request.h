@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -82,12 +83,23 @@ class TokenStream {
   std::optional<TokenEvent> next();
   // The same, but gives up after `timeout`: then `timed_out` is true.
   std::optional<TokenEvent> next_for(std::chrono::milliseconds timeout, bool& timed_out);
+  // The next event if there is one. `over`: the request is over and everything was read; only ever true without an event.
+  std::optional<TokenEvent> poll(bool& over);
+
+  // For consumers that cannot wait. Called, from the engine thread or from this call, whenever there may be something new to read (an
+  // event was pushed or the request is over) since the last time; at once if there is already. It must not block or call `next`, and
+  // what it throws is dropped. Between two reads one call is enough for any number of events: read until `poll` gives none. The end of the
+  // request is always told, and the callback is let go then. A new callback replaces the old one, an empty one takes it away; a call
+  // that has begun meanwhile, or when the stream is dropped, goes on, so the callback owns or guards what it touches.
+  void on_change(std::function<void()> callback);
   void cancel();
-  // Ok, or why the request failed. Meaningful once `next` has returned empty.
+  // Ok, or why the request failed. Meaningful once `next` has returned empty or `poll` has said `over`.
   Status status() const;
   RequestStats stats() const;
 
  private:
+  void drop();
+
   std::shared_ptr<RequestChannel> channel_;
 };
 

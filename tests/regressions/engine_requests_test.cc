@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <future>
 #include <random>
 #include <thread>
 
@@ -184,6 +186,54 @@ TEST(EngineRequests, ACancelledPromptKeepsWhatWasComputed) {
   }  // dropping the stream cancels
   const Answer again = answer(engine->submit(request(prompt, 10)).value());
   EXPECT_GT(again.stats.hot_tokens, 0);
+}
+
+// A consumer that never waits: it reads when it is told.
+TEST(EngineRequests, AReplyCanBeReadWithoutWaiting) {
+  const auto engine = nano_engine();
+  const Answer waited = answer(engine->submit(request(random_ids(6, 50), 30)).value());
+  TokenStream stream = engine->submit(request(random_ids(6, 50), 30)).value();
+  std::promise<void> ended;
+  std::vector<TokenId> ids;
+  stream.on_change([&] {
+    bool over = false;
+    while (const auto event = stream.poll(over)) {
+      if (event->token >= 0) ids.push_back(event->token);
+    }
+    if (over) ended.set_value();
+  });
+  ASSERT_EQ(ended.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready);
+  EXPECT_EQ(ids, waited.ids);
+  EXPECT_TRUE(stream.status().ok());
+  EXPECT_EQ(stream.stats().output_tokens, 30);
+}
+
+TEST(EngineRequests, TheCachedPrefixesOfAConversationAreListedAsATree) {
+  const auto engine = nano_engine();
+  EXPECT_TRUE(engine->cached_prefixes().empty());
+  auto prompt = random_ids(70, 200);
+  const Answer first = answer(engine->submit(request(prompt, 5)).value());
+  prompt.insert(prompt.end(), first.ids.begin(), first.ids.end());
+  const auto more = random_ids(71, 100);
+  prompt.insert(prompt.end(), more.begin(), more.end());
+  answer(engine->submit(request(prompt, 5)).value());
+
+  // Ends of prompt and reply, twice; the last token of a reply is never computed.
+  const std::vector<CachedPrefix> listed = engine->cached_prefixes();
+  std::vector<int64_t> tokens, parents;
+  for (const CachedPrefix& prefix : listed) {
+    tokens.push_back(prefix.num_tokens);
+    const auto parent = std::find_if(listed.begin(), listed.end(), [&](const CachedPrefix& other) { return other.id == prefix.parent; });
+    parents.push_back(parent == listed.end() ? prefix.parent : parent->num_tokens);
+    EXPECT_GT(prefix.bytes, 0u);
+    EXPECT_FALSE(prefix.pinned);
+    EXPECT_GE(prefix.age_s, 0.0);
+    EXPECT_EQ(prefix.kind, prefix.num_tokens == 200 || prefix.num_tokens == 305 ? "prompt_end" : "reply_end");
+    EXPECT_EQ(prefix.hits, prefix.num_tokens == 204 ? 1 : 0);
+  }
+  EXPECT_EQ(tokens, (std::vector<int64_t>{200, 204, 305, 309}));
+  EXPECT_EQ(parents, (std::vector<int64_t>{-1, 200, 204, 305}));
+  EXPECT_EQ(engine->stats().snapshots, 4);
 }
 
 TEST(EngineRequests, StopStringsEndTheReplyBeforeThem) {
