@@ -36,6 +36,7 @@ struct Request {
   std::vector<std::string> stop;         // the reply ends before the first of these
   bool ignore_eos = false;
   std::vector<TokenId> forced_ids;       // the reply begins with these, whatever the model prefers
+  // Restricts the tokens after the forced ones, which it is never shown; each choice advances a copy of its own. Null: every token may come.
   std::shared_ptr<const TokenConstraint> constraint;
   ReplyIds reply_ids = ReplyIds::kAdopt;
 };
@@ -47,13 +48,20 @@ inline constexpr size_t kMaxStopBytes = 1024;
 enum class FinishReason { kStop, kLength, kCancelled };
 std::string_view finish_reason_name(FinishReason reason);  // "stop", "length", "cancelled"
 
+// One event for each token of a choice, in order and at once, and a last one without a token. Text comes when it is certain: a part of a
+// character, or what may still become a stop string, with a later event or the last one. `tokens_shown` ties the two together: after each
+// event the first so many tokens of the choice are those whose text has begun to appear (or that have none and stand before such text). The
+// rest, once the choice has finished, has no text: the tokens that spell a stop string, the one that ends a reply, what a cancelled reply
+// held back. They were generated and count as output. Nothing is generated after the token that completes a stop string, and where it
+// holds text before the stop string, that is shown. What a token is called: Tokenizer::decode and token_bytes of its id.
 struct TokenEvent {
   int32_t choice = 0;
-  TokenId token = -1;                  // -1 on an event that only carries held-back text or the finish
-  std::string text;                    // whole UTF-8 characters; may be empty while a character or a possible stop string is held back
+  TokenId token = -1;                  // -1 on the last event
+  std::string text;                    // whole UTF-8 characters; may be empty
   float logprob = 0.0f;                // with SamplingParams::top_logprobs >= 0
   std::vector<TokenLogprob> top;
   std::optional<FinishReason> finish;  // on the last event of a choice
+  int64_t tokens_shown = 0;
 };
 
 // Complete when every choice has finished.

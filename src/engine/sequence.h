@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -68,8 +69,20 @@ struct Sequence {
   std::unique_ptr<TokenConstraint> constraint;
 
  private:
+  // A token whose text has not begun to be shown.
+  struct HeldToken {
+    size_t begin;  // of its text in that of the reply, in bytes
+    bool has_text;
+  };
+  std::string show(std::string text);  // counts it, and the tokens it shows
+
+  std::shared_ptr<const Tokenizer> tokenizer_;
   StreamingDetokenizer detokenizer_;
   StopMatcher stops_;
+  size_t decoded_bytes_ = 0;  // of text that the detokenizer gave
+  size_t shown_bytes_ = 0;    // of these, sent
+  int64_t tokens_shown_ = 0;
+  std::deque<HeldToken> held_;
 };
 
 }  // namespace espalier

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <future>
 #include <random>
+#include <set>
 #include <thread>
 
 #include "backend/cpu/cpu_backend.h"
 #include "base/log.h"
+#include "engine/choice_constraint.h"
 #include "engine/engine.h"
 
 namespace espalier::testing {
@@ -245,6 +247,97 @@ TEST(EngineRequests, StopStringsEndTheReplyBeforeThem) {
   const Answer stopped = answer(engine->submit(std::move(r)).value());
   EXPECT_EQ(stopped.text, whole.text.substr(0, whole.text.find(whole.text.substr(8, 3))));
   EXPECT_EQ(stopped.finish, FinishReason::kStop);
+}
+
+// After every event it is known which tokens the text shown so far belongs to, whatever is held back and wherever a stop string cuts.
+TEST(EngineRequests, TokensAreTiedToTheTextTheyShow) {
+  const auto engine = nano_engine();
+  const Tokenizer& tokenizer = engine->tokenizer();
+  int stopped = 0, held = 0, cut = 0;
+  for (uint32_t seed = 0; seed < 20; ++seed) {
+    Request r = request(random_ids(seed, 40), 40);
+    r.sampling = {.temperature = 2.5, .seed = seed};
+    if (seed % 2 == 0) r.stop = {"ed", "s\n", "re ", "12"};
+    TokenStream stream = engine->submit(std::move(r)).value();
+    std::vector<TokenId> ids;
+    std::string text;
+    int64_t shown = 0;
+    while (const auto event = stream.next()) {
+      if (event->token >= 0) ids.push_back(event->token);
+      text += event->text;
+      ASSERT_GE(event->tokens_shown, shown);
+      shown = event->tokens_shown;
+      ASSERT_LE(shown, static_cast<int64_t>(ids.size()));
+      // These tokens spell the text, and one fewer does not.
+      const auto spelt_by = [&](int64_t count) { return tokenizer.decode(std::span(ids).first(static_cast<size_t>(count)), SkipSpecial::kYes); };
+      ASSERT_TRUE(spelt_by(shown).starts_with(text)) << spelt_by(shown) << " / " << text;
+      int64_t fewer = shown;
+      while (fewer > 0 && tokenizer.is_special(ids[static_cast<size_t>(fewer) - 1])) --fewer;
+      if (fewer > 0 && text.find("\uFFFD") == std::string::npos) {
+        ASSERT_LT(spelt_by(fewer - 1).size(), text.size()) << text;
+      }
+      held += event->token >= 0 && shown < static_cast<int64_t>(ids.size()) ? 1 : 0;
+      if (event->finish.has_value()) {
+        stopped += event->finish == FinishReason::kStop ? 1 : 0;
+        cut += spelt_by(shown) != text ? 1 : 0;
+        ASSERT_TRUE(event->finish == FinishReason::kStop || shown == static_cast<int64_t>(ids.size()));
+      }
+    }
+  }
+  EXPECT_GT(stopped, 3);  // else the test has shown nothing
+  EXPECT_GT(held, 3);
+  EXPECT_GT(cut, 0);
+}
+
+TEST(EngineRequests, TheTokenThatEndsAReplyShowsNothing) {
+  const auto engine = nano_engine();
+  Request r = request(random_ids(8, 30), 10);
+  r.ignore_eos = false;
+  r.forced_ids = {11, 12, 8131};  // <|im_end|>
+  TokenStream stream = engine->submit(std::move(r)).value();
+  int64_t tokens = 0, shown = 0;
+  while (const auto event = stream.next()) {
+    tokens += event->token >= 0 ? 1 : 0;
+    shown = event->tokens_shown;
+  }
+  EXPECT_EQ(tokens, 3);
+  EXPECT_EQ(shown, 2);
+}
+
+// The opener of a call is forced, its name is one of those declared, and what follows is free: in every choice, whatever the sampler is told, and
+// also where sequences are set aside and resumed in between.
+TEST(EngineRequests, AConstraintBeginsAfterTheForcedTokens) {
+  const std::vector<std::string> names = {"get_weather>\n", "get_time>\n", "run>\n"};
+  const std::string opener = "<tool_call>\n<function=";
+  std::vector<std::vector<std::vector<TokenId>>> replies;
+  for (const bool crowded : {false, true}) {
+    const auto engine = crowded ? nano_engine({.max_sequences = 1, .preempt_after_ms = 0.0}) : nano_engine();
+    Request r = request(random_ids(31, 40), 30);
+    r.forced_ids = engine->tokenizer().encode(opener);
+    r.constraint = make_choice_constraint(engine->tokenizer(), names);
+    r.num_choices = 5;
+    r.sampling = {.temperature = 2.0, .presence_penalty = 1.5, .frequency_penalty = 1.0, .repetition_penalty = 1.5, .seed = 9};
+    TokenStream stream = engine->submit(r).value();
+    TokenStream other = engine->submit(request(random_ids(32, 40), 30)).value();
+    auto& choices = replies.emplace_back(5);
+    std::vector<std::string> texts(5);
+    while (const auto event = stream.next()) {
+      if (event->token >= 0) choices[static_cast<size_t>(event->choice)].push_back(event->token);
+      texts[static_cast<size_t>(event->choice)] += event->text;
+    }
+    ASSERT_TRUE(stream.status().ok());
+    EXPECT_EQ(engine->stats().preemptions > 0, crowded);
+    std::set<std::string> chosen;
+    for (const std::string& text : texts) {
+      ASSERT_TRUE(text.starts_with(opener)) << text;
+      const auto name = std::find_if(names.begin(), names.end(), [&](const std::string& n) { return text.substr(opener.size()).starts_with(n); });
+      ASSERT_NE(name, names.end()) << text;
+      chosen.insert(*name);
+      EXPECT_GT(text.size(), opener.size() + name->size()) << text;  // it went on freely
+    }
+    EXPECT_GT(chosen.size(), 1u);
+  }
+  EXPECT_EQ(replies[0], replies[1]);
 }
 
 TEST(EngineRequests, ForcedIdsComeFirstAndCount) {
