@@ -13,12 +13,12 @@ struct HttpHeader {
 };
 
 struct HttpRequest {
-  std::string method;               // "GET", as sent
-  std::string path;                 // before the first '?', as sent: not percent-decoded
-  std::string query;                // behind it
-  std::vector<HttpHeader> headers;  // in order; names as sent
-  std::string body;
-  std::string peer;                 // address and port of the client; empty on the client's side
+  std::string method = {};               // "GET", as sent
+  std::string path = {};                 // before the first '?', as sent: not percent-decoded
+  std::string query = {};                // behind it
+  std::vector<HttpHeader> headers = {};  // in order; names as sent
+  std::string body = {};
+  std::string peer = {};                 // address and port of the client; empty on the client's side
 
   // The first header of that name, whatever its case; nullptr if there is none.
   const std::string* header(std::string_view name) const;
