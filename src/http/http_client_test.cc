@@ -272,10 +272,16 @@ INSTANTIATE_TEST_SUITE_P(HttpClient, BrokenAnswers,
                                            BrokenAnswer{"NoChunkSize", std::string(kChunkedHead) + "zz\r\n"},
                                            BrokenAnswer{"ChunkLongerThanItsSize", std::string(kChunkedHead) + "2\r\nabc\r\n0\r\n\r\n"},
                                            BrokenAnswer{"ChunkCutOff", std::string(kChunkedHead) + "ff\r\nabc"},
-                                           BrokenAnswer{"LastChunkMissing", std::string(kChunkedHead) + "3\r\nabc\r\n"},
-                                           BrokenAnswer{"HeadWithoutEnd", "HTTP/1.1 200 OK\r\nX: " + std::string(1 << 18, 'x')},
-                                           BrokenAnswer{"ChunkHeadWithoutEnd", std::string(kChunkedHead) + "3;" + std::string(1 << 19, 'x')}),
+                                           BrokenAnswer{"LastChunkMissing", std::string(kChunkedHead) + "3\r\nabc\r\n"}),
                          [](const auto& tested) { return tested.param.name; });
+
+TEST(HttpClient, AHeadWithoutEndIsNotReadForever) {
+  for (const std::string& begin : {std::string("HTTP/1.1 200 OK\r\nX: "), std::string(kChunkedHead) + "3;", std::string(kChunkedHead) + "0\r\nX: "}) {
+    const Error error = failure_of(begin + std::string(1 << 20, 'x'));
+    EXPECT_EQ(error.code, ErrorCode::kIo);
+    EXPECT_THAT(error.message, HasSubstr("not a valid HTTP answer")) << begin;  // rather than cut off
+  }
+}
 
 TEST(HttpClient, AnAnswerBeyondTheLimitEndsAtTheLimit) {
   const std::string chunk = "10000\r\n" + std::string(0x10000, 'x') + "\r\n";
@@ -345,7 +351,8 @@ TEST(HttpClient, AnInterruptionIsNoticedWhileTheServerIsSilent) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, milliseconds(5000));
 }
 
-TEST(HttpClient, AReaderMayCutTheAnswerOff) {
+TEST(HttpClient, AReaderMayCutTheAnswerOffWhichClosesTheConnection) {
+  const auto start = std::chrono::steady_clock::now();
   const ScriptedServer server({[](ScriptedPeer& peer) {
                                  peer.read_request();
                                  peer.send(std::string(kChunkedHead) + "1\r\na\r\n1\r\nb\r\n");
@@ -359,6 +366,7 @@ TEST(HttpClient, AReaderMayCutTheAnswerOff) {
   EXPECT_EQ(result.error().code, ErrorCode::kCancelled);
   EXPECT_EQ(pieces, 1);
   EXPECT_EQ(client->send(post()).value().body, "next");
+  EXPECT_LT(std::chrono::steady_clock::now() - start, milliseconds(5000));  // the server did not have to wait for its own clock
 }
 
 TEST(HttpClient, NobodyListeningIsAnErrorThatNamesTheUrl) {
@@ -436,7 +444,9 @@ class HttpsClient : public ::testing::Test {
       script(peer);
     };
   }
-  static std::string url_of(const ScriptedServer& server, std::string_view host = "127.0.0.1") { return format("https://{}:{}", host, server.port()); }
+  static std::string url_of(const ScriptedServer& server, std::string_view host = "127.0.0.1") {
+    return format("https://{}:{}", host, server.port());
+  }
   static Result<HttpResponse> ask(const std::string& url, const std::string& ca_file) {
     return HttpClient::create(url, {.ca_file = ca_file}).value()->send(get());
   }
