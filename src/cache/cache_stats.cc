@@ -4,7 +4,8 @@ namespace espalier {
 
 std::string_view eviction_reason_name(EvictionReason reason) {
   switch (reason) {
-    case EvictionReason::kBudget: return "budget";
+    case EvictionReason::kSequence: return "sequence";
+    case EvictionReason::kSnapshot: return "snapshot";
     case EvictionReason::kTaken: return "taken";
     case EvictionReason::kCleared: return "cleared";
   }

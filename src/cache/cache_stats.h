@@ -11,12 +11,13 @@
 namespace espalier {
 
 enum class EvictionReason {
-  kBudget,  // lowest value when room was needed
-  kTaken,   // its only user resumed it in place, because a copy did not fit
-  kCleared, // asked for
+  kSequence,  // lowest value when a running sequence needed room
+  kSnapshot,  // lowest value when a new snapshot needed room
+  kTaken,     // its only user resumed it in place, because a copy did not fit
+  kCleared,   // asked for
 };
-inline constexpr size_t kNumEvictionReasons = 3;
-std::string_view eviction_reason_name(EvictionReason reason);
+inline constexpr size_t kNumEvictionReasons = 4;
+std::string_view eviction_reason_name(EvictionReason reason);  // "sequence", "snapshot", "taken", "cleared"
 
 struct SnapshotInfo {
   int64_t id = -1;
@@ -40,15 +41,15 @@ struct CacheStats {
   size_t state_bytes_used = 0;
   size_t kept_free_bytes = 0;
   size_t promised_bytes = 0;    // to running sequences
-  size_t evictable_bytes = 0;   // held by snapshots alone, none of them pinned
   size_t bytes_per_page = 0;
   size_t bytes_per_state = 0;
   size_t tokens_per_page = 0;
   size_t num_snapshots = 0;
+  size_t num_pinned = 0;        // of these, kept from eviction
   size_t num_known_tokens = 0;  // of the token tree
   uint64_t snapshots_stored = 0;
   uint64_t snapshots_refreshed = 0;
-  uint64_t snapshots_refused = 0;  // no room that could be freed
+  uint64_t snapshots_refused = 0;  // no room that could be freed, for the state or for the partial page
   std::array<uint64_t, kNumEvictionReasons> evictions{};
   uint64_t sequences_opened = 0;
   uint64_t sequences_hot = 0;   // of these, resumed from a snapshot

@@ -41,7 +41,8 @@ struct PrefixCache::Parts {
   size_t bytes_to_take(const Match& match, size_t max_tokens) const;
   bool can_take(const Match& match) const { return match.snapshot && match.snapshot->pins == 1; }
 
-  int32_t take_block(BlockPool& pool, BlockContent content);  // aborts when nothing can be evicted: ask obtainable_bytes first
+  // Evicts for `whom` where it must; aborts when nothing may go: ask obtainable_bytes first.
+  int32_t take_block(BlockPool& pool, BlockContent content, EvictionReason whom);
   void evict(Snapshot& snapshot, EvictionReason reason);
   StoreResult file(std::span<const TokenId> tokens, uint64_t settings, PageTable table, StateSlot slot, SnapshotKind kind);
   void refresh(Snapshot& snapshot);
@@ -90,7 +91,7 @@ size_t PrefixCache::Parts::bytes_to_take(const Match& match, size_t max_tokens) 
   return (pages_for(max_tokens) - table.size() + (partial_shared ? 1 : 0)) * page_bytes();
 }
 
-int32_t PrefixCache::Parts::take_block(BlockPool& pool, BlockContent content) {
+int32_t PrefixCache::Parts::take_block(BlockPool& pool, BlockContent content, EvictionReason whom) {
   for (;;) {
     if (const std::optional<int32_t> block = pool.try_take(content)) return *block;
     const size_t needed = pool.block_bytes();
@@ -98,7 +99,7 @@ int32_t PrefixCache::Parts::take_block(BlockPool& pool, BlockContent content) {
     if (trimmed + (trimmed < needed ? states->trim(needed - trimmed) : 0) > 0) continue;
     Snapshot* least = tree.least_valuable();
     ESPALIER_CHECK(least != nullptr && "the cache promised more than it has");
-    evict(*least, EvictionReason::kBudget);
+    evict(*least, whom);
   }
 }
 
@@ -244,7 +245,7 @@ Result<SequenceState> PrefixCache::open(Match match, int32_t max_tokens) {
     return sequence;
   }
   const size_t bytes = parts.bytes_to_open(match, tokens);
-  const int32_t slot = parts.take_block(*parts.states, match.snapshot ? BlockContent::kUnknown : BlockContent::kZero);
+  const int32_t slot = parts.take_block(*parts.states, match.snapshot ? BlockContent::kUnknown : BlockContent::kZero, EvictionReason::kSequence);
   sequence.slot_ = StateSlot(*parts.states, slot);
   sequence.promise_ = BudgetPromise(parts.budget, bytes - parts.state_bytes());
   if (match.snapshot) {
@@ -260,13 +261,13 @@ void PrefixCache::reserve(SequenceState& sequence, int32_t num_slots) {
   PageTable& table = sequence.pages_;
   const auto first = static_cast<size_t>(sequence.num_tokens() / sequence.page_size_);  // the first page that will be written
   if (num_slots > sequence.num_tokens() && first < table.size() && table.shared(first)) {
-    const int32_t copy = parts.take_block(*parts.pages, BlockContent::kUnknown);
+    const int32_t copy = parts.take_block(*parts.pages, BlockContent::kUnknown, EvictionReason::kSequence);
     sequence.promise_.use(parts.page_bytes());
     parts.pages->copy(table[first], copy);
     table.replace(first, copy);
   }
   while (table.size() < parts.pages_for(static_cast<size_t>(num_slots))) {
-    table.append(parts.take_block(*parts.pages, BlockContent::kZero));
+    table.append(parts.take_block(*parts.pages, BlockContent::kZero, EvictionReason::kSequence));
     sequence.promise_.use(parts.page_bytes());
   }
 }
@@ -275,10 +276,11 @@ Result<StateSlot> PrefixCache::capture_slot() {
   Parts& parts = *parts_;
   const size_t obtainable = parts.obtainable_bytes();
   if (obtainable < parts.state_bytes()) {
+    ++parts.counters.snapshots_refused;
     return make_error(ErrorCode::kResourceExhausted, "a captured state needs {:.1f} MiB of cache; {:.1f} MiB of {:.1f} MiB can be had",
                       mebibytes(parts.state_bytes()), mebibytes(obtainable), mebibytes(parts.budget.limit()));
   }
-  return StateSlot(*parts.states, parts.take_block(*parts.states, BlockContent::kUnknown));
+  return StateSlot(*parts.states, parts.take_block(*parts.states, BlockContent::kUnknown, EvictionReason::kSnapshot));
 }
 
 StoreResult PrefixCache::store(const SequenceState& sequence, int32_t num_tokens, StateSlot captured, SnapshotKind kind) {
@@ -298,7 +300,7 @@ StoreResult PrefixCache::store(const SequenceState& sequence, int32_t num_tokens
       ++parts.counters.snapshots_refused;
       return {};
     }
-    const int32_t copy = parts.take_block(*parts.pages, BlockContent::kUnknown);
+    const int32_t copy = parts.take_block(*parts.pages, BlockContent::kUnknown, EvictionReason::kSnapshot);
     parts.pages->copy(sequence.pages_[num_pages - 1], copy);
     table.append(copy);
   }
@@ -333,14 +335,6 @@ int64_t PrefixCache::max_tokens_that_fit() const {
   return static_cast<int64_t>(std::min(pages, size_t{INT32_MAX} / static_cast<size_t>(parts_->spec.kv.page_size))) * parts_->spec.kv.page_size;
 }
 
-size_t PrefixCache::held_bytes() const { return parts_->budget.held(); }
-size_t PrefixCache::num_snapshots() const { return parts_->tree.snapshots().size(); }
-uint64_t PrefixCache::num_evictions() const {
-  uint64_t sum = 0;
-  for (const uint64_t count : parts_->counters.evictions) sum += count;
-  return sum;
-}
-
 CacheStats PrefixCache::stats() const {
   CacheStats stats = parts_->counters;
   const BlockPool& pages = *parts_->pages;
@@ -352,11 +346,11 @@ CacheStats PrefixCache::stats() const {
   stats.state_bytes_used = states.used_bytes();
   stats.kept_free_bytes = pages.kept_free_bytes() + states.kept_free_bytes();
   stats.promised_bytes = parts_->budget.promised();
-  stats.evictable_bytes = parts_->evictable_bytes();
   stats.bytes_per_page = pages.block_bytes();
   stats.bytes_per_state = states.block_bytes();
   stats.tokens_per_page = static_cast<size_t>(parts_->spec.kv.page_size);
   stats.num_snapshots = parts_->tree.snapshots().size();
+  for (const auto& snapshot : parts_->tree.snapshots()) stats.num_pinned += snapshot->pins > 0 ? 1 : 0;
   stats.num_known_tokens = parts_->tree.num_known_tokens();
   return stats;
 }

@@ -95,10 +95,7 @@ class PrefixCache {
   // Evicts every snapshot that is not pinned.
   void clear();
 
-  CacheStats stats() const;  // O(pages of all snapshots)
-  size_t held_bytes() const;
-  size_t num_snapshots() const;
-  uint64_t num_evictions() const;
+  CacheStats stats() const;                // O(snapshots)
   std::vector<SnapshotInfo> list() const;  // parents before children
 
   // Recomputes every count from its holders and aborts on a difference: budget, references, keys. For tests; O(everything).

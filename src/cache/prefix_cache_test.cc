@@ -263,6 +263,7 @@ TEST(PrefixCache, PinnedSnapshotOutlivesPressure) {
   const Match pin = harness->match(kept, 8);
   for (int other = 1; other < 10; ++other) harness.serve(iota_tokens(1000 * other, 8), {}, 0);
   harness.expect_exact(pin.snapshot, kept);
+  EXPECT_EQ(harness->stats().num_pinned, 1u);
   harness->clear();
   EXPECT_EQ(harness->stats().num_snapshots, 1u);
 }
@@ -354,6 +355,30 @@ TEST(PrefixCache, StateThatDoesNotFitIsNotStored_I4) {
   harness.compute(running, iota_tokens(0, 20));
   EXPECT_FALSE(harness->capture_slot().ok());
   EXPECT_EQ(harness->stats().num_snapshots, 0u);
+  EXPECT_EQ(harness->stats().snapshots_refused, 1u);
+}
+
+TEST(PrefixCache, EvictionsAreCountedByWhomTheRoomIsFor) {
+  const auto evictions = [](CacheHarness& harness, EvictionReason reason) { return harness->stats().evictions[static_cast<size_t>(reason)]; };
+  {
+    CacheHarness harness(small_spec(4, 2));
+    harness.serve(iota_tokens(0, 8), {}, 0);
+    SequenceState sequence = open_cold(harness, 16);  // all four pages
+    harness.compute(sequence, iota_tokens(100, 8));
+    EXPECT_EQ(evictions(harness, EvictionReason::kSequence), 0u);
+    harness.compute(sequence, iota_tokens(108, 8));
+    EXPECT_EQ(evictions(harness, EvictionReason::kSequence), 1u);
+    EXPECT_EQ(evictions(harness, EvictionReason::kSnapshot), 0u);
+  }
+  {
+    CacheHarness harness(small_spec(4, 2));
+    harness.serve(iota_tokens(0, 8), {}, 0);
+    SequenceState sequence = open_cold(harness, 8);
+    harness.compute(sequence, iota_tokens(100, 8));
+    EXPECT_TRUE(harness->capture_slot().ok());
+    EXPECT_EQ(evictions(harness, EvictionReason::kSnapshot), 1u);
+    EXPECT_EQ(evictions(harness, EvictionReason::kSequence), 0u);
+  }
 }
 
 TEST(PrefixCache, BudgetBelowOneSequenceIsRefusedAtStart) {

@@ -34,6 +34,7 @@ class EngineImpl final : public Engine {
         cache_(std::move(cache)),
         encoder_(tokenizer_, kKnownTextBytes),
         core_(*model_, *cache_, encoder_, tokenizer_, std::move(stop_ids), options),
+        stats_(core_.stats()),
         thread_([this] { loop(); }) {}
 
   ~EngineImpl() override {

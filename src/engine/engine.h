@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,21 +44,35 @@ struct CachedPrefix {
   bool pinned = false;      // a waiting request needs it: it cannot be dropped
 };
 
+// Counts since the engine was opened, and gauges as they were after its last step.
 struct EngineStats {
   int64_t requests_submitted = 0;
-  int64_t requests_finished = 0;
+  int64_t requests_finished = 0;  // in whatever way they ended
+  int64_t preemptions = 0;        // replies set aside so that others get a turn
+  int32_t running = 0;            // gauge: replies being computed
+  int32_t queued = 0;             // gauge: replies waiting, those set aside included
+  double longest_wait_ms = 0.0;   // gauge: of the replies waiting, since they were submitted or set aside
+
   int64_t prompt_tokens = 0;
-  int64_t hot_tokens = 0;
+  int64_t hot_tokens = 0;       // prompt tokens taken from the cache
   int64_t computed_tokens = 0;  // prompt tokens computed, each counted once; hot + computed = prompt when every prompt was finished
   int64_t output_tokens = 0;
-  int64_t steps = 0;
-  int64_t preemptions = 0;
-  int32_t running = 0;
-  int32_t queued = 0;
-  size_t cache_bytes = 0;        // held
+
+  int64_t steps = 0;        // passes through the model
+  int64_t rows = 0;         // tokens computed by them: of prompts, of replies, and again after an eviction
+  double compute_ms = 0.0;  // time they took
+
+  size_t cache_bytes = 0;         // gauge: held; never above the budget
   size_t cache_budget = 0;
-  int64_t snapshots = 0;
+  int64_t snapshots = 0;          // gauge: prefixes that can be resumed
+  int64_t pinned_snapshots = 0;   // gauge: of these, kept from eviction by a request that waits for them
+  int64_t cached_tokens = 0;      // gauge: tokens that these prefixes stand for, what they share counted once
+  int64_t snapshots_stored = 0;
+  int64_t snapshots_refused = 0;  // not kept: all the room belongs to running replies
   int64_t evictions = 0;
+  // The same by what the room was for: "sequence" (a reply being computed), "snapshot" (a new one), "taken" (resumed in place by its only
+  // user, as a copy did not fit), "cleared" (asked for). All of them are there from the beginning.
+  std::map<std::string, int64_t> evictions_by_reason = {};
 };
 
 class Engine {

@@ -17,6 +17,7 @@ EngineCore::EngineCore(CausalLm& model, PrefixCache& cache, PromptEncoder& encod
       vocab_size_(std::min(static_cast<size_t>(model.config().vocab_rows), tokenizer_->vocab_size())),
       budget_(options.max_step_ms, options.max_rows) {
   stats_.cache_budget = options.cache_bytes;
+  update_gauges();
 }
 
 EngineCore::~EngineCore() = default;
@@ -42,16 +43,33 @@ bool EngineCore::step() {
   admit();
   const bool planned_rows = plan_pass();
   if (planned_rows) run_pass();
-  stats_.running = static_cast<int32_t>(running_.size());
-  stats_.queued = static_cast<int32_t>(waiting_.size());
-  stats_.cache_bytes = cache_.held_bytes();
-  stats_.snapshots = static_cast<int64_t>(cache_.num_snapshots());
-  stats_.evictions = static_cast<int64_t>(cache_.num_evictions());
+  update_gauges();
   return planned_rows;
 }
 
-void EngineCore::run_pass() {
+void EngineCore::update_gauges() {
+  stats_.running = static_cast<int32_t>(running_.size());
+  stats_.queued = static_cast<int32_t>(waiting_.size());
+  stats_.longest_wait_ms = 0.0;
+  const auto now = Clock::now();
+  for (const auto& sequence : waiting_) stats_.longest_wait_ms = std::max(stats_.longest_wait_ms, ms_between(sequence->queued_since, now));
 
+  const CacheStats cache = cache_.stats();
+  stats_.cache_bytes = cache.held_bytes;
+  stats_.snapshots = static_cast<int64_t>(cache.num_snapshots);
+  stats_.pinned_snapshots = static_cast<int64_t>(cache.num_pinned);
+  stats_.cached_tokens = static_cast<int64_t>(cache.num_known_tokens);
+  stats_.snapshots_stored = static_cast<int64_t>(cache.snapshots_stored);
+  stats_.snapshots_refused = static_cast<int64_t>(cache.snapshots_refused);
+  stats_.evictions = 0;
+  for (size_t i = 0; i < kNumEvictionReasons; ++i) {
+    const auto count = static_cast<int64_t>(cache.evictions[i]);
+    stats_.evictions_by_reason[std::string(eviction_reason_name(static_cast<EvictionReason>(i)))] = count;
+    stats_.evictions += count;
+  }
+}
+
+void EngineCore::run_pass() {
   const auto begin = Clock::now();
   const ConstTensorView logits = model_.forward(batch_, cache_.kv(), cache_.state());
   for (Planned& planned : plan_) {
@@ -64,8 +82,11 @@ void EngineCore::run_pass() {
   for (Planned& planned : plan_) {
     if (planned.output >= 0) take_token(planned, logits);
   }
-  budget_.observe(batch_.num_rows(), ms_between(begin, Clock::now()));
+  const double took_ms = ms_between(begin, Clock::now());
+  budget_.observe(batch_.num_rows(), took_ms);
   ++stats_.steps;
+  stats_.rows += batch_.num_rows();
+  stats_.compute_ms += took_ms;
   std::erase_if(running_, [](const auto& sequence) { return !sequence->state.has_value(); });
 }
 
@@ -331,6 +352,7 @@ void EngineCore::fail_all(const Error& error) {
   waiting_.clear();
   stats_.running = 0;
   stats_.queued = 0;
+  stats_.longest_wait_ms = 0.0;
 }
 
 }  // namespace espalier

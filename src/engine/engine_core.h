@@ -68,6 +68,7 @@ class EngineCore {
   void store_captured(Planned& planned);
   void take_token(Planned& planned, const ConstTensorView& logits);
   void end(Sequence& sequence, FinishReason reason);
+  void update_gauges();
   void close_if_done(RequestContext& context);
   void close(RequestContext& context);
 

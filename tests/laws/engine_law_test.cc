@@ -140,6 +140,8 @@ TEST_P(EngineLaw, EvictedPrefixesAreRecomputedToTheSameBytes) {
   }
   const EngineStats stats = narrow->stats();
   EXPECT_GT(stats.evictions, 0);
+  EXPECT_EQ(stats.evictions, stats.evictions_by_reason.at("sequence") + stats.evictions_by_reason.at("snapshot") +
+                                 stats.evictions_by_reason.at("taken") + stats.evictions_by_reason.at("cleared"));
   EXPECT_LE(stats.cache_bytes, narrow_bytes);
 }
 

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "engine/choice_constraint.h"
 #include "engine/engine.h"
+#include "tests/support/hooked_backend.h"
 
 namespace espalier::testing {
 namespace {
@@ -25,12 +26,14 @@ const std::string& nano_directory() {
   return path;
 }
 
-std::unique_ptr<Engine> nano_engine(EngineOptions options = {}) {
+std::unique_ptr<Engine> nano_engine(EngineOptions options = {}, PassHook hook = {}) {
   set_log_level(LogLevel::kError);
   if (options.cache_bytes == 0) options.cache_bytes = size_t{256} << 20;
   if (options.context_length == 0) options.context_length = 16384;
   const Checkpoint checkpoint = Checkpoint::open(nano_directory()).value();
-  return Engine::open(checkpoint, Tokenizer::load(nano_directory()).value(), make_cpu_backend({.threads = 2, .isa = {}}).value(), options).value();
+  std::unique_ptr<Backend> backend = make_cpu_backend({.threads = 2, .isa = {}}).value();
+  if (hook) backend = hook_passes(std::move(backend), std::move(hook));
+  return Engine::open(checkpoint, Tokenizer::load(nano_directory()).value(), std::move(backend), options).value();
 }
 
 std::vector<TokenId> random_ids(uint32_t seed, size_t count) {
@@ -179,15 +182,25 @@ TEST(EngineRequests, CancellationFreesTheSequenceWithinAStep_I1_I2) {
   EXPECT_EQ(answer(engine->submit(request(random_ids(3, 40), 60)).value()).ids, alone.ids);
 }
 
-TEST(EngineRequests, ACancelledPromptKeepsWhatWasComputed) {
-  const auto engine = nano_engine();
-  const auto prompt = random_ids(6, 9000);
-  {
-    TokenStream dropped = engine->submit(request(prompt, 10)).value();
-    while (engine->stats().steps == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }  // dropping the stream cancels
+// Cancelled while its third pass runs: that pass is the last, and all that it and those before it computed is there for the next request.
+TEST(EngineRequests, ACancelledPromptKeepsWhatWasComputed_I1) {
+  std::promise<TokenStream*> submitted;
+  const auto engine = nano_engine({}, [&](int64_t pass) { if (pass == 3) submitted.get_future().get()->cancel(); });
+  const auto prompt = random_ids(6, 3000);
+  TokenStream stream = engine->submit(request(prompt, 10)).value();
+  submitted.set_value(&stream);
+  std::optional<TokenEvent> last;
+  while (auto event = stream.next()) last = event;
+  ASSERT_TRUE(last.has_value());
+  EXPECT_EQ(last->finish, FinishReason::kCancelled);
+  const EngineStats stats = engine->stats();
+  EXPECT_EQ(stats.steps, 3);
+  EXPECT_GT(stats.computed_tokens, 0);
+  EXPECT_LT(stats.computed_tokens, 3000);
+
   const Answer again = answer(engine->submit(request(prompt, 10)).value());
-  EXPECT_GT(again.stats.hot_tokens, 0);
+  EXPECT_EQ(again.stats.hot_tokens, stats.computed_tokens);
+  EXPECT_EQ(again.ids, answer(nano_engine()->submit(request(prompt, 10)).value()).ids);
 }
 
 // A consumer that never waits: it reads when it is told.
@@ -235,7 +248,45 @@ TEST(EngineRequests, TheCachedPrefixesOfAConversationAreListedAsATree) {
   }
   EXPECT_EQ(tokens, (std::vector<int64_t>{200, 204, 305, 309}));
   EXPECT_EQ(parents, (std::vector<int64_t>{-1, 200, 204, 305}));
-  EXPECT_EQ(engine->stats().snapshots, 4);
+  // What the counters say of it: every token but the last of each reply was computed once, and is held once.
+  const EngineStats stats = engine->stats();
+  EXPECT_EQ(stats.snapshots, 4);
+  EXPECT_EQ(stats.snapshots_stored, 4);
+  EXPECT_EQ(stats.pinned_snapshots, 0);
+  EXPECT_EQ(stats.cached_tokens, 309);
+  EXPECT_EQ(stats.rows, 309);
+  EXPECT_EQ(stats.hot_tokens, 204);
+  EXPECT_EQ(stats.computed_tokens, 301);
+  EXPECT_EQ(stats.output_tokens, 10);
+  EXPECT_GT(stats.compute_ms, 0.0);
+  EXPECT_EQ(stats.evictions, 0);
+  EXPECT_EQ(stats.evictions_by_reason, (std::map<std::string, int64_t>{{"sequence", 0}, {"snapshot", 0}, {"taken", 0}, {"cleared", 0}}));
+}
+
+TEST(EngineRequests, WhoWaitsIsCounted) {
+  Engine* seen_by_pass = nullptr;
+  std::promise<void> all_there;
+  EngineStats early, late;
+  const auto hook = [&, ready = all_there.get_future().share()](int64_t pass) {
+    if (pass == 1) ready.wait();
+    if (pass == 3) early = seen_by_pass->stats();
+    if (pass == 4) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (pass == 5) late = seen_by_pass->stats();
+  };
+  const auto engine = nano_engine({.max_sequences = 1}, hook);
+  seen_by_pass = engine.get();
+  std::vector<TokenStream> streams;
+  for (uint32_t i = 0; i < 3; ++i) streams.push_back(engine->submit(request(random_ids(i, 40), 10)).value());
+  all_there.set_value();
+  for (TokenStream& stream : streams) answer(std::move(stream));
+  EXPECT_EQ(early.running, 1);
+  EXPECT_EQ(early.queued, 2);
+  EXPECT_GT(early.longest_wait_ms, 0.0);
+  EXPECT_GE(late.longest_wait_ms, early.longest_wait_ms + 20.0);
+  const EngineStats idle = engine->stats();
+  EXPECT_EQ(idle.running, 0);
+  EXPECT_EQ(idle.queued, 0);
+  EXPECT_EQ(idle.longest_wait_ms, 0.0);
 }
 
 TEST(EngineRequests, StopStringsEndTheReplyBeforeThem) {
