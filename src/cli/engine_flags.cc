@@ -1,8 +1,39 @@
 #include "cli/engine_flags.h"
 
+#include <unistd.h>
+
+#include <cstdio>
+
 #include "cli/model_files.h"
 
 namespace espalier {
+namespace {
+
+class LoadingLine {
+ public:
+  ~LoadingLine() { erase(); }
+
+  void show(double fraction) {
+    if (!terminal_) return;
+    const int percent = static_cast<int>(fraction * 100.0);
+    if (percent == shown_percent_) return;
+    shown_percent_ = percent;
+    std::fprintf(stderr, "\r\x1b[Kloading the model: %d %%", percent);
+    if (fraction == 1.0) erase();  // before anybody logs
+  }
+
+ private:
+  void erase() {
+    if (shown_percent_ < 0) return;
+    std::fputs("\r\x1b[K", stderr);
+    shown_percent_ = -1;
+  }
+
+  const bool terminal_ = ::isatty(STDERR_FILENO) != 0;
+  int shown_percent_ = -1;
+};
+
+}  // namespace
 
 std::string refuse_negative(std::string& text) { return text.starts_with('-') ? "a size cannot be negative: " + text : std::string(); }
 
@@ -23,7 +54,13 @@ Result<OpenModel> open_model(const EngineFlags& flags) {
   ESPALIER_ASSIGN(model.tokenizer, Tokenizer::load(directory));
   ESPALIER_ASSIGN(model.chat_template, ChatTemplate::load(directory));
   ESPALIER_ASSIGN(std::unique_ptr<Backend> backend, make_backend(flags.backend, flags.threads));
-  ESPALIER_ASSIGN(model.engine, Engine::open(checkpoint, model.tokenizer, std::move(backend), flags.engine));
+  LoadingLine line;
+  EngineOptions options = flags.engine;
+  options.on_progress = [&](double fraction) {
+    line.show(fraction);
+    return !flags.engine.on_progress || flags.engine.on_progress(fraction);
+  };
+  ESPALIER_ASSIGN(model.engine, Engine::open(checkpoint, model.tokenizer, std::move(backend), options));
   return model;
 }
 

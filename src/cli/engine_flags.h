@@ -28,6 +28,7 @@ struct OpenModel {
   std::unique_ptr<Engine> engine;
 };
 
+// On a terminal a line on stderr says how far the loading is, and is gone at its end. The flags' own `on_progress` is called all the same.
 Result<OpenModel> open_model(const EngineFlags& flags);
 
 }  // namespace espalier

@@ -275,7 +275,9 @@ Result<std::unique_ptr<Engine>> Engine::open(const Checkpoint& checkpoint, std::
   }
   if (options.use_default_kv_dtype) options.kv_dtype = backend->default_kv_dtype();
   ESPALIER_ASSIGN(std::unique_ptr<CausalLm> model,
-                  CausalLm::load(checkpoint, *backend, {.max_rows = options.max_rows, .max_outputs = options.max_sequences, .max_uncommitted_rows = 0}));
+                  CausalLm::load(checkpoint, *backend, {.max_rows = options.max_rows, .max_outputs = options.max_sequences, .max_uncommitted_rows = 0},
+                                 options.on_progress));
+  options.on_progress = {};  // the engine keeps its options, but nothing of the caller's that has served
   ESPALIER_ASSIGN(const MemoryLimits limits, read_memory_limits());
   if (options.cache_bytes > limits.available_bytes) {
     return make_error(ErrorCode::kResourceExhausted, "cache-bytes: {} were asked for, {} are available ({})", options.cache_bytes,

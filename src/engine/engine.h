@@ -28,6 +28,8 @@ struct EngineOptions {
   double preempt_after_ms = 2000.0; // a request queued longer preempts the longest-running sequence
   DType kv_dtype = DType::kBf16;    // ignored by a backend that has only one
   bool use_default_kv_dtype = true;
+  // Called from within `open` with the fraction of the weights' bytes prepared so far, 0 first and 1 last. False: `open` ends with kCancelled.
+  std::function<bool(double fraction)> on_progress = {};
   // Called once, from the engine thread, when the engine has failed (see `Engine::health`) and everybody knows. Must not throw.
   std::function<void(const Error&)> on_failure = {};
 };
@@ -77,7 +79,7 @@ struct EngineStats {
 
 class Engine {
  public:
-  // The checkpoint's weights are prepared here. Errors name what does not fit or does not exist.
+  // The checkpoint's weights are prepared here. Errors name what does not fit or does not exist; kCancelled: `on_progress` asked for it.
   static Result<std::unique_ptr<Engine>> open(const Checkpoint& checkpoint, std::shared_ptr<const Tokenizer> tokenizer,
                                               std::unique_ptr<Backend> backend, const EngineOptions& options);
   virtual ~Engine() = default;  // cancels what runs and joins the engine thread

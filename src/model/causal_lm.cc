@@ -5,11 +5,11 @@
 
 #include "base/format.h"
 #include "model/layouts.h"
-#include "model/weight_loader.h"
 
 namespace espalier {
 
-Result<std::unique_ptr<CausalLm>> CausalLm::load(const Checkpoint& checkpoint, Backend& backend, const CausalLmOptions& options) {
+Result<std::unique_ptr<CausalLm>> CausalLm::load(const Checkpoint& checkpoint, Backend& backend, const CausalLmOptions& options,
+                                                 LoadProgress progress) {
   if (options.max_rows < 1 || options.max_outputs < 1 || options.max_uncommitted_rows < 0 ||
       options.max_uncommitted_rows > options.max_rows) {
     return make_error(
@@ -30,15 +30,15 @@ Result<std::unique_ptr<CausalLm>> CausalLm::load(const Checkpoint& checkpoint, B
   std::unique_ptr<CausalLm> model(new CausalLm(backend));
   model->config_ = config;
   model->options_ = options;
-  ESPALIER_TRY(model->load_weights(checkpoint));
+  ESPALIER_TRY(model->load_weights(checkpoint, std::move(progress)));
   ESPALIER_ASSIGN(model->activations_, Activations::allocate(backend, config, options.max_rows, options.max_outputs));
   ESPALIER_ASSIGN(model->uncommitted_, UncommittedInputs::allocate(backend, config, options.max_uncommitted_rows));
   model->accepted_.reserve(options.max_uncommitted_rows);
   return model;
 }
 
-Status CausalLm::load_weights(const Checkpoint& checkpoint) {
-  ESPALIER_ASSIGN(auto loader, WeightLoader::create(checkpoint, *backend_));
+Status CausalLm::load_weights(const Checkpoint& checkpoint, LoadProgress progress) {
+  ESPALIER_ASSIGN(auto loader, WeightLoader::create(checkpoint, *backend_, std::move(progress)));
   ESPALIER_ASSIGN(embedding_, loader.table("embed_tokens.weight"));
   int32_t num_attention = 0;
   int32_t num_delta_net = 0;

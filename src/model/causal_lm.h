@@ -17,6 +17,7 @@
 #include "model/forward_batch.h"
 #include "model/mtp_head.h"
 #include "model/uncommitted_inputs.h"
+#include "model/weight_loader.h"
 #include "ops/kv_layout.h"
 #include "ops/state_layout.h"
 
@@ -38,7 +39,8 @@ class HiddenObserver {
 class CausalLm {
  public:
   // The backend must outlive the model; the checkpoint need not. Errors name the tensor or the need that the backend cannot meet.
-  static Result<std::unique_ptr<CausalLm>> load(const Checkpoint& checkpoint, Backend& backend, const CausalLmOptions& options);
+  static Result<std::unique_ptr<CausalLm>> load(const Checkpoint& checkpoint, Backend& backend, const CausalLmOptions& options,
+                                                LoadProgress progress = {});
 
   const ModelConfig& config() const { return config_; }
   KvLayout kv_layout(DType kv_dtype, int32_t page_size) const;
@@ -60,7 +62,7 @@ class CausalLm {
  private:
   explicit CausalLm(Backend& backend) : backend_(&backend) {}
 
-  Status load_weights(const Checkpoint& checkpoint);
+  Status load_weights(const Checkpoint& checkpoint, LoadProgress progress);
   ForwardContext context(const BatchView& batch, const KvView& kv, const StateView& state);
   void keep_boundary_row(int32_t row, const StateView& state, int32_t slot);
 

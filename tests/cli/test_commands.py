@@ -5,6 +5,7 @@ import os
 import pathlib
 import pty
 import random
+import re
 import select
 import signal
 import struct
@@ -147,6 +148,33 @@ class Chat(unittest.TestCase):
             process.kill()
             process.communicate()
             os.close(primary)
+
+    def test_a_terminal_shows_how_far_the_loading_is_and_a_pipe_nothing(self):
+        for command in (["run", MODEL, "-p", "hello", "--max-tokens", "1"],
+                        ["replay", "--model", MODEL, "--data", Replay.SESSION, "--turns", "1", "--conversations", "1", "--max-tokens", "1"]):
+            self.assertNotIn(b"loading", run(*command).stderr)
+            primary, secondary = pty.openpty()
+            process = subprocess.Popen([PROGRAM, *command], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=secondary)
+            os.close(secondary)
+            try:
+                shown = self.read_to_the_end(primary)
+                self.assertEqual(process.wait(timeout=120), 0)
+            finally:
+                process.kill()
+                process.wait()
+                os.close(primary)
+            percents = [int(number) for number in re.findall(rb"loading the model: (\d+) %", shown)]
+            self.assertEqual(percents[:1] + percents[-1:], [0, 100])
+            self.assertEqual(percents, sorted(set(percents)))
+            self.assertIn(b"100 %\r\x1b[K", shown)  # nothing of it stays
+
+    def read_to_the_end(self, descriptor):
+        seen = b""
+        while True:
+            try:
+                seen += os.read(descriptor, 65536)
+            except OSError:  # the other end is closed
+                return seen
 
     def read_until(self, descriptor, end):
         seen = b""

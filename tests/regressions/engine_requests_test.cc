@@ -118,6 +118,21 @@ TEST(EngineRequests, TheContextIsWhatTheBudgetHoldsAndWhatIsEnforced_C13_H4) {
   EXPECT_EQ(answer(engine->submit(std::move(unlimited)).value()).ids.size(), 20u);
 }
 
+TEST(EngineRequests, OpeningCanBeWatchedAndCancelled) {
+  std::vector<double> told;
+  nano_engine({.on_progress = [&](double fraction) {
+    told.push_back(fraction);
+    return true;
+  }});
+  EXPECT_EQ(told.front(), 0.0);
+  EXPECT_EQ(told.back(), 1.0);
+  const Checkpoint checkpoint = Checkpoint::open(nano_directory()).value();
+  const auto cancelled = Engine::open(checkpoint, Tokenizer::load(nano_directory()).value(), make_cpu_backend({.threads = 2, .isa = {}}).value(),
+                                      {.on_progress = [](double fraction) { return fraction < 0.5; }});
+  ASSERT_FALSE(cancelled.ok());
+  EXPECT_EQ(cancelled.error().code, ErrorCode::kCancelled);
+}
+
 TEST(EngineRequests, AStreamMayOutliveItsEngine) {
   auto engine = nano_engine();
   TokenStream running = engine->submit(request(random_ids(2, 40), 4000)).value();

@@ -1,6 +1,9 @@
 // Loading a model: what it holds is what its parts add up to, and wrong limits are refused in words.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "backend/op_test_support.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/model_tensors.h"
@@ -41,6 +44,48 @@ TEST_P(ModelLoad, HoldsEachMatrixOnceAndTheEmbeddingAsStored) {
     EXPECT_EQ(model->bytes_per_token(), per_token);
     EXPECT_GE(model->weight_bytes(), matrices + vectors);
     EXPECT_LE(model->weight_bytes(), matrices + vectors + 64 * 100) << "but for the alignment of vectors";
+  }
+}
+
+TEST_P(ModelLoad, TellsHowFarItIs) {
+  for (const bool tied : {false, true}) {
+    TinyCheckpointSpec spec;
+    spec.tied = tied;
+    const TemporaryDirectory directory = make_tiny_checkpoint(spec);
+    const Checkpoint checkpoint = Checkpoint::open(directory.path()).value();
+    std::vector<double> told;
+    const auto listen = [&](double fraction) {
+      told.push_back(fraction);
+      return true;
+    };
+    ASSERT_TRUE(CausalLm::load(checkpoint, *backend_, {}, listen).ok());
+    ASSERT_GT(told.size(), 10u);
+    EXPECT_EQ(told.front(), 0.0);
+    EXPECT_EQ(told.back(), 1.0);
+    EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
+    EXPECT_LT(told[told.size() - 2], 1.0);
+    // The embedding comes first: its share of the bytes.
+    const double embedding = static_cast<double>(checkpoint.tensor("embed_tokens.weight")->size_bytes());
+    double all = tied ? embedding : 0.0;
+    for (const auto& tensors : {trunk_tensors(checkpoint.config()), mtp_tensors(checkpoint.config())}) {
+      for (const TensorSpec& tensor : tensors) all += static_cast<double>(checkpoint.tensor(tensor.name)->size_bytes());
+    }
+    EXPECT_DOUBLE_EQ(told[1], embedding / all);
+  }
+}
+
+TEST_P(ModelLoad, CanBeCancelledAfterAnyTensor) {
+  const TemporaryDirectory directory = make_tiny_checkpoint({});
+  const Checkpoint checkpoint = Checkpoint::open(directory.path()).value();
+  int num_calls = 0;
+  ASSERT_TRUE(CausalLm::load(checkpoint, *backend_, {}, [&](double) { return ++num_calls > 0; }).ok());
+  for (int last = 1; last <= num_calls; ++last) {
+    int calls = 0;
+    const auto model = CausalLm::load(checkpoint, *backend_, {}, [&](double) { return ++calls < last; });
+    ASSERT_FALSE(model.ok()) << last;
+    EXPECT_EQ(model.error().code, ErrorCode::kCancelled);
+    EXPECT_NE(model.error().message.find(directory.path()), std::string::npos);
+    EXPECT_EQ(calls, last);  // nothing is loaded or told after that
   }
 }
 
