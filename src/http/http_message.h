@@ -7,6 +7,9 @@
 
 namespace espalier {
 
+// Names of headers are the same whatever the case of their letters.
+bool same_header_name(std::string_view a, std::string_view b);
+
 struct HttpHeader {
   std::string name;
   std::string value;
