@@ -1,6 +1,6 @@
 // What a model writes, as reasoning, content and tool calls, while it is being written. A pure function of the text so far: whatever
 // pieces it arrives in, the deltas add up to what the whole text gives. Nothing a model writes is an error: a call that is none stays
-// text. One object a reply; not thread-safe.
+// text. One object a reply; not thread-safe. Takes time linear in the text, however small the pieces.
 #pragma once
 
 #include <cstddef>
@@ -26,14 +26,16 @@ struct ReplyDelta {
     kCallEnd,        // nothing more comes for this call
   };
   Kind kind = Kind::kContent;
-  std::string text;
+  std::string text = {};
   int32_t call = -1;  // 0, 1, ... in order of appearance
 };
 
 struct ParsedCall {
-  std::string name;
-  std::string arguments;  // JSON object, numbers as the model wrote them
-  bool complete = false;  // false: the reply ended inside it
+  std::string name = {};
+  // A JSON object once the reply is over, also of a call that is not complete: then of the parameters that had begun. Numbers as the model
+  // wrote them. A parameter given twice stands in it twice; readers of JSON take the last.
+  std::string arguments = {};
+  bool complete = false;  // false: the reply ended inside it, or it broke off
 };
 
 // A whole reply: the sum of its deltas.
@@ -57,10 +59,14 @@ class ReplyParser {
   ~ReplyParser();
   ReplyParser(ReplyParser&&) noexcept;
 
-  // More text, whole UTF-8 characters. Returns what can no longer change.
+  // More text, which may end inside a character. Returns what can no longer change: no part of a tag, no part of a character (what is no
+  // UTF-8 becomes U+FFFD), no whitespace before the first call that may be all there is, no parameter that may go on.
   std::vector<ReplyDelta> feed(std::string_view text);
   // The reply is over: what was held back.
   std::vector<ReplyDelta> finish();
+
+  // Text so far that stands behind the first call and belongs to none. An answer has no field for it; worth a line in the log.
+  const std::string& unplaced_text() const;
 
  private:
   struct State;
