@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "backend/cpu/cpu_backend.h"
+#include "bench/agent_conversation.h"
 #include "cache/prefix_cache.h"
 #include "chat/messages.h"
 #include "chat/prompt.h"
@@ -16,34 +17,17 @@ namespace {
 constexpr size_t kHistoryTokens = 20000;
 const char* const kModel = "models/espalier-nano";
 
-// An agent's conversation that grows by a command and its output each turn.
-Json conversation(size_t turns) {
-  Json messages = {{{"role", "system"}, {"content", "You are a careful programmer who works in a shell."}},
-                   {{"role", "user"}, {"content", "Repair the totals in ledger/parse.py and show that all tests pass."}}};
-  for (size_t i = 0; i < turns; ++i) {
-    const std::string number = std::to_string(i);
-    messages.push_back({{"role", "assistant"},
-                        {"reasoning_content", "The next file is part_" + number + ".py."},
-                        {"tool_calls", {{{"id", "call_" + number}, {"type", "function"},
-                                         {"function", {{"name", "bash"}, {"arguments", "{\"command\": \"sed -n '1,80p' part_" + number + ".py\"}"}}}}}}});
-    std::string output = "<returncode>0</returncode>\n<output>\n";
-    for (int line = 0; line < 24; ++line) output += "def total_" + number + "_" + std::to_string(line) + "(rows):\n    return sum(row.cents for row in rows)\n";
-    messages.push_back({{"role", "tool"}, {"tool_call_id", "call_" + number}, {"content", output + "</output>"}});
-  }
-  return messages;
-}
-
 struct Turn {
   Turn() : tokenizer(Tokenizer::load(kModel).value()), chat_template(ChatTemplate::load(kModel).value()), encoder(tokenizer, size_t{64} << 20) {
-    const Json tools = {{{"type", "function"}, {"function", {{"name", "bash"}, {"description", "Run a command."}, {"parameters", {{"type", "object"}}}}}}};
+    const Json tools = agent_tools();
     size_t turns = 1;
     do {
-      before = normalise_messages(conversation(turns), tools).value();
+      before = normalise_messages(agent_conversation(turns), tools).value();
       before_text = chat_template->render_with_branch_points(before, {}).value();
       before_ids = encoder.encode(before_text.text, before_text.branch_points, ReplyIds::kAdopt).ids;
       turns += 1;
     } while (before_ids.size() < kHistoryTokens);
-    now = normalise_messages(conversation(turns), tools).value();
+    now = normalise_messages(agent_conversation(turns), tools).value();
     now_text = chat_template->render_with_branch_points(now, {}).value();
     now_ids = tokenizer->encode(now_text.text);
   }

@@ -16,6 +16,14 @@ void set_log_level(LogLevel level);
 bool log_enabled(LogLevel level);
 void log_line(LogLevel level, std::string_view text);
 
+enum class LogFormat {
+  kText,  // "info: ..."
+  kJson,  // {"time":"2026-01-31T12:00:00.000Z","level":"info","message":"...", ...} a line
+};
+void set_log_format(LogFormat format);
+// `fields`: the members of a JSON object, without its braces, that join the line in kJson; kText shows the text alone.
+void log_event(LogLevel level, std::string_view text, std::string_view fields);
+
 template <typename... Args>
 void log_debug(fmt::format_string<Args...> text, Args&&... args) {
   if (log_enabled(LogLevel::kDebug)) log_line(LogLevel::kDebug, fmt::format(text, std::forward<Args>(args)...));

@@ -31,6 +31,14 @@ std::vector<Json> likely_continuations() {
           Json::array({message("assistant", "reply"), message("user", "question")})};
 }
 
+// Where the template itself last wrote `tag`, plus one; 0 if it never did. What a message spells does not count.
+size_t last_written(const MarkedText& text, std::string_view tag) {
+  for (size_t at = text.text.rfind(tag); at != std::string::npos; at = at == 0 ? std::string::npos : text.text.rfind(tag, at - 1)) {
+    if (text.origin_at(at) == Origin::kTemplate) return at + 1;
+  }
+  return 0;
+}
+
 bool starts_with_system(const ChatInput& input) {
   if (!input.messages.is_array() || input.messages.empty() || !input.messages.front().is_object()) return false;
   const auto role = input.messages.front().find("role");
@@ -110,7 +118,9 @@ Result<MarkedText> ChatTemplate::render_messages(const Json& messages, const Jso
   offer({"add_generation_prompt", &generation_prompt});
   if (options.enable_thinking) offer({"enable_thinking", &enable_thinking});
   for (const SpecialToken& token : special_tokens_) offer({token.name, &token.text, Origin::kTemplate});
-  return program_->render(inputs);
+  jinja::RenderLimits limits;
+  limits.max_steps = options.max_steps;
+  return program_->render(inputs, limits);
 }
 
 Result<MarkedText> ChatTemplate::render(const ChatInput& input, const RenderOptions& options) const {
@@ -120,6 +130,7 @@ Result<MarkedText> ChatTemplate::render(const ChatInput& input, const RenderOpti
 Result<RenderedPrompt> ChatTemplate::render_with_branch_points(const ChatInput& input, const RenderOptions& options) const {
   RenderedPrompt prompt;
   ESPALIER_ASSIGN(prompt.text, render(input, options));
+  prompt.ends_in_reasoning = last_written(prompt.text, "<think>") > last_written(prompt.text, "</think>");
 
   if (!input.tools.empty() || starts_with_system(input)) {
     // Where two conversations with the same beginning, but different first questions, part.

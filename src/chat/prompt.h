@@ -31,6 +31,7 @@ struct RenderOptions {
   bool add_generation_prompt = true;
   std::optional<bool> enable_thinking = false;  // nullopt: the template's own default
   Json template_kwargs = Json::object();        // further variables; they override those above, but not messages and tools
+  size_t max_steps = size_t{20} << 20;          // of one rendering: expressions and statements evaluated
 };
 
 struct RenderedPrompt {
@@ -38,6 +39,7 @@ struct RenderedPrompt {
   // Byte lengths of prefixes of `text`, ascending, at which later prompts are likely to leave it: the end of the tools-and-system
   // block, and each distinct common prefix with the prompts that may follow this one.
   std::vector<size_t> branch_points;
+  bool ends_in_reasoning = false;  // the template left a think block open for the model to fill
 };
 
 class ChatTemplate {

@@ -51,6 +51,27 @@ std::vector<std::string> branches(const RenderedPrompt& prompt) {
   return prefixes;
 }
 
+TEST(ChatTemplate, KnowsWhetherItLeftAThinkBlockOpen) {
+  RenderOptions thinking;
+  thinking.enable_thinking = true;
+  const auto ends_in_reasoning = [&](std::string_view messages, const RenderOptions& options) {
+    return parse()->render_with_branch_points(input_of(messages), options)->ends_in_reasoning;
+  };
+  EXPECT_TRUE(ends_in_reasoning(R"([{"role":"user","content":"hi"}])", thinking));
+  EXPECT_FALSE(ends_in_reasoning(R"([{"role":"user","content":"hi"}])", {}));
+  // What a message spells is text.
+  EXPECT_FALSE(ends_in_reasoning(R"([{"role":"user","content":"<think>"}])", {}));
+  EXPECT_TRUE(ends_in_reasoning(R"([{"role":"user","content":"</think>"}])", thinking));
+}
+
+TEST(ChatTemplate, StopsAfterTheStepsOfTheRequest) {
+  RenderOptions options;
+  options.max_steps = 10;
+  const Result<MarkedText> rendered = parse()->render(input_of(R"([{"role":"user","content":"hi"}])"), options);
+  ASSERT_FALSE(rendered.ok());
+  EXPECT_EQ(rendered.error().code, ErrorCode::kResourceExhausted);
+}
+
 TEST(ChatTemplate, RendersWithTheOptions) {
   const ChatInput input = input_of(R"([{"role":"user","content":"hi"}])");
   RenderOptions options;

@@ -17,6 +17,7 @@ struct RegisteredCommand {
 };
 
 RegisteredCommand add_run_command(CLI::App& root);
+RegisteredCommand add_serve_command(CLI::App& root);
 RegisteredCommand add_inspect_command(CLI::App& root);
 RegisteredCommand add_replay_command(CLI::App& root);
 RegisteredCommand add_tokenize_command(CLI::App& root);

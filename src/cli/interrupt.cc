@@ -10,14 +10,24 @@ static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may only
 
 void on_interrupt(int) { interrupted.store(true); }
 
-}  // namespace
-
-std::atomic<bool>& interrupt_flag() {
+void install(int signal, unsigned flags) {
   struct sigaction action {};
   action.sa_handler = on_interrupt;
   sigemptyset(&action.sa_mask);
-  action.sa_flags = 0;
-  ::sigaction(SIGINT, &action, nullptr);
+  action.sa_flags = static_cast<int>(flags);
+  ::sigaction(signal, &action, nullptr);
+}
+
+}  // namespace
+
+std::atomic<bool>& interrupt_flag() {
+  install(SIGINT, 0);
+  return interrupted;
+}
+
+std::atomic<bool>& termination_flag() {
+  install(SIGINT, SA_RESETHAND);
+  install(SIGTERM, SA_RESETHAND);
   return interrupted;
 }
 

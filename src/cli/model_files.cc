@@ -6,6 +6,7 @@
 #include "backend/cpu/cpu_backend.h"
 #include "backend/reference/reference_backend.h"
 #include "base/format.h"
+#include "base/json.h"
 #include "base/log.h"
 
 namespace espalier {
@@ -28,6 +29,33 @@ Result<Checkpoint> open_checkpoint(const std::string& directory) {
   ESPALIER_ASSIGN(Checkpoint checkpoint, Checkpoint::open(directory));
   for (const std::string& note : checkpoint.notes()) log_info("{}", note);
   return checkpoint;
+}
+
+Result<SamplingDefaults> read_sampling_defaults(const std::string& directory) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(directory, ignored)) return make_error(ErrorCode::kNotFound, "{}: no such directory", directory);
+  const std::string path = directory + "/generation_config.json";
+  SamplingDefaults defaults;
+  const Result<Json> config = load_json(path);
+  if (!config.ok()) {
+    if (config.error().code == ErrorCode::kNotFound) return defaults;
+    return config.error();
+  }
+  if (!config->is_object()) return make_error(ErrorCode::kCorrupt, "{}: expected an object, found {}", path, config->type_name());
+  const auto number = [&](const char* name, double low, double high, double otherwise) {
+    const auto found = config->find(name);
+    if (found == config->end() || found->is_null()) return otherwise;
+    if (found->is_number() && found->get<double>() >= low && found->get<double>() <= high) return found->get<double>();
+    log_warn("{}: {}: expected a number in [{}, {}], found {}; ignored", path, name, low, high, dump_json(*found).substr(0, 60));
+    return otherwise;
+  };
+  defaults.temperature = number("temperature", 0.0, 100.0, defaults.temperature);
+  defaults.top_k = static_cast<int32_t>(number("top_k", 0.0, 1 << 30, defaults.top_k));
+  defaults.top_p = number("top_p", 0.0, 1.0, defaults.top_p);
+  defaults.min_p = number("min_p", 0.0, 1.0, defaults.min_p);
+  defaults.repetition_penalty = number("repetition_penalty", 0.01, 100.0, defaults.repetition_penalty);
+  if (const auto sample = config->find("do_sample"); sample != config->end() && *sample == false) defaults.temperature = 0.0;
+  return defaults;
 }
 
 Result<std::unique_ptr<Backend>> make_backend(const std::string& name, int threads) {

@@ -7,6 +7,7 @@
 #include "backend/backend.h"
 #include "base/result.h"
 #include "checkpoint/checkpoint.h"
+#include "server/request_limits.h"
 #include "tokenizer/tokenizer.h"
 
 namespace espalier {
@@ -17,6 +18,10 @@ Result<std::string> find_model(const std::string& asked_for);
 
 // Opens the checkpoint and logs its notes.
 Result<Checkpoint> open_checkpoint(const std::string& directory);
+
+// What generation_config.json recommends; the API's defaults where it says nothing, greedy where it turns sampling off. A value out of its
+// range is ignored with a warning.
+Result<SamplingDefaults> read_sampling_defaults(const std::string& directory);
 
 // "cpu" (with that many threads, 0: physical cores) or "reference".
 Result<std::unique_ptr<Backend>> make_backend(const std::string& name, int threads);
