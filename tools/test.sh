@@ -12,7 +12,7 @@ jobs=${ESPALIER_JOBS:-$(nproc)}
 stages=${ESPALIER_TEST_STAGES:-tools release asan tsan}
 # Minutes each under a sanitizer, and no code that the batching law and the op tests do not reach: release only.
 long_laws='^laws_(chunking|tree)_'
-tsan_tests='^(base|backend|engine|http)_test$|^laws_'
+tsan_tests='^(base|backend|engine|http)_test$|^laws_|^regressions_server_'
 export CCACHE_BASEDIR="${CCACHE_BASEDIR:-$PWD}"
 export UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}"
 

@@ -76,7 +76,10 @@ class ApiServerImpl final : public ApiServer {
     HttpCallbacks callbacks;
     callbacks.gate = [this](const HttpRequest& head) { return refuse(head); };
     callbacks.handler = [this](std::shared_ptr<HttpExchange> exchange) { handle(std::move(exchange)); };
-    callbacks.error_page = error_page;
+    callbacks.error_page = [](int status, std::string_view message) {
+      log_info("refused {}: {}", status, message);
+      return error_page(status, message);
+    };
     ESPALIER_ASSIGN(http_, HttpServer::start(options_.http, std::move(callbacks)));
     return Ok{};
   }
