@@ -1,6 +1,7 @@
 #include "tests/support/allocation_counter.h"
 
 #include <atomic>
+#include <cstddef>
 #include <cstdlib>
 #include <new>
 
@@ -8,7 +9,7 @@ namespace {
 std::atomic<int64_t> count{0};
 }  // namespace
 
-// Every other form of new ends in these two.
+// Every other form of new ends in these; the one that does not throw is AddressSanitizer's own otherwise, and would not match our delete.
 void* operator new(size_t bytes) {
   ++count;
   void* data = std::malloc(bytes == 0 ? 1 : bytes);
@@ -21,6 +22,13 @@ void* operator new(size_t bytes, std::align_val_t alignment) {
   void* data = std::aligned_alloc(align, (bytes + align - 1) / align * align);
   if (data == nullptr) throw std::bad_alloc();
   return data;
+}
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  try {
+    return operator new(bytes);
+  } catch (...) {
+    return nullptr;
+  }
 }
 void operator delete(void* data) noexcept { std::free(data); }
 void operator delete(void* data, size_t) noexcept { std::free(data); }
