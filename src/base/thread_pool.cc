@@ -82,7 +82,7 @@ void ThreadPool::run(int64_t num_chunks, ChunkFn fn, const void* context) {
   }
 }
 
-void ThreadPool::work(int thread) {
+void ThreadPool::work(int thread) noexcept {
   for (int i = 0; i < num_threads_; ++i) {
     Range& range = ranges_[static_cast<size_t>((thread + i) % num_threads_)];
     // The plain load first keeps finished ranges from being written (and their counters from running away).

@@ -22,7 +22,7 @@ class ThreadPool {
 
   // fn(chunk, thread) for every chunk in [0, num_chunks), each exactly once, thread in [0, num_threads()). Returns when all are done;
   // what the chunks wrote is visible to the caller. Each thread owns a contiguous range of chunks and, when done, helps the others,
-  // so a result must not depend on which thread computed it.
+  // so a result must not depend on which thread computed it. An exception out of fn ends the program: the others still work on its data.
   template <typename Fn>
   void parallel_for(int64_t num_chunks, const Fn& fn) {
     if (num_threads_ == 1 || num_chunks <= 1) {
@@ -41,7 +41,7 @@ class ThreadPool {
   };
 
   void run(int64_t num_chunks, ChunkFn fn, const void* context);
-  void work(int thread);
+  void work(int thread) noexcept;
   void worker_loop(int thread);
 
   const int num_threads_;

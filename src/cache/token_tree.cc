@@ -22,13 +22,14 @@ const Snapshot* first_snapshot_below(const TokenNode& top) {
 }  // namespace
 
 TokenTree::~TokenTree() {
-  if (root_ == nullptr) return;
-  std::vector<std::unique_ptr<TokenNode>> doomed;
-  doomed.push_back(std::move(root_));
-  while (!doomed.empty()) {
-    const std::unique_ptr<TokenNode> node = std::move(doomed.back());
-    doomed.pop_back();
-    for (auto& [token, child] : node->children) doomed.push_back(std::move(child));
+  TokenNode* node = root_.get();
+  while (node != nullptr) {  // leaf by leaf: neither recursion nor memory
+    if (!node->children.empty()) {
+      node = node->children.begin()->second.get();
+      continue;
+    }
+    node = node->parent;
+    if (node != nullptr) node->children.erase(node->children.begin());
   }
 }
 
@@ -56,15 +57,17 @@ TokenNode& TokenTree::insert(std::span<const TokenId> tokens) {
   TokenNode* node = root_.get();
   while (node->depth < tokens.size()) {
     const std::span<const TokenId> rest = tokens.subspan(node->depth);
-    std::unique_ptr<TokenNode>& place = node->children[rest.front()];
-    if (place == nullptr) {
-      place = std::make_unique<TokenNode>();
-      place->run.assign(rest.begin(), rest.end());
-      place->depth = tokens.size();
-      place->parent = node;
+    const auto known = node->children.find(rest.front());
+    if (known == node->children.end()) {
+      auto leaf = std::make_unique<TokenNode>();
+      leaf->run.assign(rest.begin(), rest.end());
+      leaf->depth = tokens.size();
+      leaf->parent = node;
+      TokenNode& added = *node->children.emplace(rest.front(), std::move(leaf)).first->second;
       num_tokens_ += rest.size();
-      return *place;
+      return added;
     }
+    std::unique_ptr<TokenNode>& place = known->second;
     const size_t common = common_length(place->run, rest);
     if (common < place->run.size()) {  // split: a new node takes the first part of the run
       auto upper = std::make_unique<TokenNode>();
@@ -72,10 +75,11 @@ TokenNode& TokenTree::insert(std::span<const TokenId> tokens) {
       upper->run.assign(place->run.begin(), cut);
       upper->depth = node->depth + common;
       upper->parent = node;
-      place->run = std::vector<TokenId>(cut, place->run.end());
+      std::vector<TokenId> lower(cut, place->run.end());
+      std::unique_ptr<TokenNode>& below = upper->children[lower.front()];  // the last that may find no memory: nothing has changed yet
+      place->run = std::move(lower);
       place->parent = upper.get();
-      const TokenId first = place->run.front();
-      upper->children.emplace(first, std::move(place));
+      below = std::move(place);
       place = std::move(upper);
     }
     node = place.get();
@@ -93,12 +97,13 @@ void TokenTree::prune(TokenNode& start) {
   }
   if (node->parent == nullptr || node->snapshot != nullptr || node->children.size() != 1) return;
   // One way on and nothing kept here: the child takes over the run.
-  std::unique_ptr<TokenNode> child = std::move(node->children.begin()->second);
-  std::vector<TokenId> run = std::move(node->run);
-  run.insert(run.end(), child->run.begin(), child->run.end());
+  std::unique_ptr<TokenNode>& below = node->children.begin()->second;
+  std::vector<TokenId> run = node->run;
+  run.insert(run.end(), below->run.begin(), below->run.end());
+  std::unique_ptr<TokenNode> child = std::move(below);
   child->run = std::move(run);
   child->parent = node->parent;
-  std::unique_ptr<TokenNode>& place = child->parent->children[child->run.front()];
+  std::unique_ptr<TokenNode>& place = child->parent->children.at(child->run.front());
   place = std::move(child);  // frees `node`
 }
 
