@@ -7,6 +7,7 @@
 #include <string>
 
 #include "backend/cpu/cpu_backend.h"
+#include "base/log.h"
 #include "bench/agent_conversation.h"
 #include "engine/engine.h"
 #include "http/http_client.h"
@@ -25,6 +26,7 @@ double ms_since(std::chrono::steady_clock::time_point start) {
 class Session {
  public:
   Session() {
+    set_log_level(LogLevel::kWarn);
     const auto tokenizer = Tokenizer::load(kModel).value();
     const Checkpoint checkpoint = Checkpoint::open(kModel).value();
     EngineOptions options;
