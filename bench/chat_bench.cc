@@ -1,6 +1,6 @@
 // Time from a request's messages to its prompt, on a made conversation of an agent (121 messages, about 110 KB) with this project's
 // default template and, where ../shared lies beside the checkout, on the longest prompt of the agent workload with Qwen3.6's: promised
-// are 3 ms for rendering it and 5 ms with branch points.
+// are 3 ms for rendering it and 5 ms with branch points. And the speed at which a reply is parsed, in pieces as long as a token.
 //   build/release/chat_bench
 #include <benchmark/benchmark.h>
 
@@ -10,6 +10,8 @@
 #include "base/file.h"
 #include "chat/messages.h"
 #include "chat/prompt.h"
+#include "chat/reply_parser.h"
+#include "chat/tool_schemas.h"
 
 #ifdef ESPALIER_BENCH_SHARED
 #include "replay/workload.h"
@@ -77,7 +79,45 @@ void register_benches(const std::string& name, const std::shared_ptr<const Conve
   add("render_with_branch_points", render_with_branch_points);
 }
 
+// Reasoning, prose and forty calls that write files.
+std::string agent_reply() {
+  std::string source;
+  while (source.size() < 4000) source += "  if (a < b && c > d) return std::vector<int>{1, 2, 3};\n";
+  std::string reply = "I need to write the files, one by one.\n</think>\n\nWriting them now.\n\n";
+  for (int i = 0; i < 40; ++i) {
+    reply += "<tool_call>\n<function=write>\n<parameter=path>\nsrc/part_" + std::to_string(i) + ".cc\n</parameter>\n";
+    reply += "<parameter=text>\n" + source + "</parameter>\n<parameter=mode>\n420\n</parameter>\n</function>\n</tool_call>\n";
+  }
+  return reply;
+}
+
+void parse_replies(benchmark::State& state) {
+  const std::string reply = agent_reply();
+  const Json tools = parse_json(R"([{"type":"function","function":{"name":"write","parameters":{"properties":{
+      "path":{"type":"string"},"text":{"type":"string"},"mode":{"type":"integer"}}}}}])",
+                                "tools")
+                         .value();
+  const ReplyParserOptions options{.format = ToolCallFormat::kXmlFunction, .tools = std::make_shared<const ToolSchemas>(tools), .starts_in_reasoning = true};
+  const auto piece_bytes = static_cast<size_t>(state.range(0));
+  for (auto _ : state) {
+    ReplyParser parser(options);
+    ParsedReply whole;
+    for (size_t at = 0; at < reply.size(); at += piece_bytes) {
+      for (const ReplyDelta& delta : parser.feed(std::string_view(reply).substr(at, piece_bytes))) whole.add(delta);
+    }
+    for (const ReplyDelta& delta : parser.finish()) whole.add(delta);
+    benchmark::DoNotOptimize(whole);
+  }
+  state.SetBytesProcessed(static_cast<int64_t>(state.iterations() * reply.size()));
+}
+
 bool register_all() {
+  benchmark::RegisterBenchmark("reply/parse", parse_replies)
+      ->ArgName("piece_bytes")
+      ->Arg(4)
+      ->Arg(64)
+      ->Arg(1 << 20)
+      ->Unit(benchmark::kMillisecond);
   register_benches("nano/agent", agent_conversation(ChatTemplate::load(ESPALIER_SOURCE_DIR "/models/espalier-nano").value()));
 #ifdef ESPALIER_BENCH_SHARED
   if (!testing::shared_available()) return true;

@@ -22,6 +22,7 @@ RegisteredCommand add_inspect_command(CLI::App& root);
 RegisteredCommand add_replay_command(CLI::App& root);
 RegisteredCommand add_tokenize_command(CLI::App& root);
 RegisteredCommand add_render_command(CLI::App& root);
+RegisteredCommand add_parse_command(CLI::App& root);
 RegisteredCommand add_logits_command(CLI::App& root);
 RegisteredCommand add_score_command(CLI::App& root);
 

@@ -15,8 +15,8 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.failure_message(CLI::FailureMessage::simple);
   const std::vector<RegisteredCommand> commands = {
-      add_run_command(app),      add_serve_command(app),  add_inspect_command(app), add_replay_command(app),
-      add_tokenize_command(app), add_render_command(app), add_logits_command(app),  add_score_command(app),
+      add_run_command(app),    add_serve_command(app), add_inspect_command(app), add_replay_command(app), add_tokenize_command(app),
+      add_render_command(app), add_parse_command(app), add_logits_command(app),  add_score_command(app),
   };
   try {
     app.parse(argc, argv);

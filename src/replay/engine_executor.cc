@@ -1,9 +1,11 @@
 #include "replay/engine_executor.h"
 
 #include <chrono>
+#include <memory>
 
 #include "chat/messages.h"
-#include "replay/answer_actions.h"
+#include "chat/reply_parser.h"
+#include "chat/tool_schemas.h"
 
 namespace espalier {
 namespace {
@@ -18,6 +20,14 @@ Result<RenderedPrompt> render_turn(const ChatTemplate& chat_template, const Conv
   for (size_t i = 0; i < turn.num_messages; ++i) messages.push_back(conversation.messages[i]);
   ESPALIER_ASSIGN(const ChatInput input, normalise_messages(messages, conversation.tools));
   return chat_template.render_with_branch_points(input, {});
+}
+
+Json answer_tool_calls(std::string_view text, ToolCallFormat format, const Json& tools) {
+  Json calls = Json::array();
+  for (const ParsedCall& call : parse_reply(text, {.format = format, .tools = std::make_shared<const ToolSchemas>(tools)}).calls) {
+    calls.push_back(Json{{"type", "function"}, {"function", Json{{"name", call.name}, {"arguments", call.arguments}}}});
+  }
+  return calls;
 }
 
 Result<TurnOutcome> EngineExecutor::run(const TurnRequest& turn) {
@@ -55,7 +65,7 @@ Result<TurnOutcome> EngineExecutor::run(const TurnRequest& turn) {
   outcome.hot_tokens = stats.hot_tokens;
   outcome.output_tokens = stats.output_tokens;
   outcome.tokens_after_first = stats.output_tokens - tokens_until_text;
-  outcome.tool_calls = answer_tool_calls(outcome.text);
+  outcome.tool_calls = answer_tool_calls(outcome.text, template_->tool_call_format(), turn.conversation.tools);
   if (!outcome.tool_calls.empty() && outcome.finish_reason == "stop") outcome.finish_reason = "tool_calls";
   outcome.cold_reason = stats.cold_reason;
   return outcome;

@@ -32,4 +32,8 @@ class EngineExecutor : public TurnExecutor {
 // The prompt of a turn as every executor in this process sends it.
 Result<RenderedPrompt> render_turn(const ChatTemplate& chat_template, const Conversation& conversation, const ConversationTurn& turn);
 
+// The tool calls of an answer in OpenAI shape, as a client of the server has them when the answer is over: a call that the token limit cut
+// is among them, with the parameters that had begun, since the server closes its arguments.
+Json answer_tool_calls(std::string_view text, ToolCallFormat format, const Json& tools);
+
 }  // namespace espalier

@@ -34,7 +34,7 @@ class Usage(unittest.TestCase):
     def test_help_names_every_command_and_succeeds(self):
         result = run("--help")
         self.assertEqual(result.returncode, 0)
-        for command in ("run", "inspect", "replay", "tokenize", "render", "logits", "score"):
+        for command in ("run", "inspect", "replay", "tokenize", "render", "parse", "logits", "score"):
             self.assertIn(command, result.stdout.decode())
 
     def test_a_wrong_flag_is_named(self):
@@ -232,6 +232,56 @@ class Replay(unittest.TestCase):
             process.kill()
             process.wait()
             self.assertIn(os.listdir(directory), ([], ["replies"]))
+
+
+class Parse(unittest.TestCase):
+    """What a reply says, by the form of calls that the template of the default model has."""
+
+    TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {
+        "n": {"type": "number"}, "a": {"type": "array"}, "s": {"type": "string"}}}}}]
+    CALL = ("<tool_call>\n<function=f>\n<parameter=a>\n[12.0, True]\n</parameter>\n<parameter=s>\nü🙂\n</parameter>\n"
+            "</function>\n</tool_call>")
+
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.addCleanup(self.directory.cleanup)
+        self.tools = pathlib.Path(self.directory.name, "tools.json")
+        self.tools.write_text(json.dumps(self.TOOLS))
+
+    def parse(self, text, *flags):
+        result = run("parse", MODEL, "--tools", str(self.tools), *flags, stdin=text.encode())
+        self.assertEqual((result.returncode, result.stderr), (0, b""))
+        return result.stdout.decode()
+
+    def test_a_reply_is_taken_apart(self):
+        out = self.parse("why</think>Look.\n" + self.CALL, "--thinking")
+        self.assertEqual(json.loads(out), {"content": "Look.\n", "reasoning": "why",
+                                           "tool_calls": [{"name": "f", "arguments": {"a": [12.0, True], "s": "ü🙂"}}]})
+        self.assertIn("[12.0,true]", out)  # as the model wrote it
+        self.assertEqual(json.loads(self.parse("a</think>b")), {"content": "a</think>b", "reasoning": "", "tool_calls": []})
+
+    def test_cuts_show_what_may_be_sent_by_then(self):
+        text = "Look ü.\n" + self.CALL
+        lines = [json.loads(line) for line in self.parse(text, "--cuts").splitlines()]
+        self.assertEqual([line["bytes"] for line in lines], [len(text[:i].encode()) for i in range(len(text) + 1)])
+        for i, line in enumerate(lines):
+            self.assertEqual(line["content"], text[: min(i, 8)])
+            name_is_whole = i >= text.index("=f>") + 3
+            self.assertEqual([call["name"] for call in line["tool_calls"]], ["f"] if name_is_whole else [])
+            if i < text.index("</parameter>") + len("</parameter>"):
+                self.assertEqual([call["arguments"] for call in line["tool_calls"]], [{}] if name_is_whole else [])
+        self.assertEqual(lines[-1]["tool_calls"], [{"name": "f", "arguments": {"a": [12.0, True], "s": "ü🙂"}}])
+
+    def test_without_tools_everything_is_content(self):
+        out = json.loads(run("parse", MODEL, stdin=self.CALL.encode()).stdout)
+        self.assertEqual(out, {"content": self.CALL, "reasoning": "", "tool_calls": []})
+
+    def test_a_wrong_tools_file_is_named(self):
+        for text in ("{", "{}", "5"):
+            self.tools.write_text(text)
+            result = run("parse", MODEL, "--tools", str(self.tools))
+            self.assertEqual((result.returncode, result.stdout, result.stderr.count(b"\n")), (1, b"", 1))
+            self.assertIn("tools.json", result.stderr.decode())
 
 
 class Templates(unittest.TestCase):
