@@ -15,18 +15,21 @@ using std::chrono::steady_clock;
 constexpr size_t kReadBytes = size_t{16} << 10;
 constexpr size_t kMaxHeldBytes = size_t{256} << 10;  // of later requests, while one is answered
 constexpr size_t kMaxKeptCapacity = size_t{1} << 20;
-// How long a client whose connection ends may take to read its last answer: while it sends, and at most.
+// What a client whose connection ends may still take to read its last answer: time without sending, time, and bytes that are thrown away.
 constexpr milliseconds kLingerSilence{1'000};
 constexpr milliseconds kLingerTime{5'000};
+constexpr size_t kLingerBytes = size_t{64} << 20;
 
 }  // namespace
+
+HttpTime from_now(milliseconds time) { return steady_clock::now() + std::min<milliseconds>(time, std::chrono::hours(24 * 365)); }
 
 Connection::Connection(Transport& transport, ConnectionContext& context, std::string peer)
     : transport_(transport), context_(context), reader_(context.limits.max_header_bytes, context.limits.max_body_bytes, std::move(peer)) {}
 
 void Connection::start() {
   idle_since_ = steady_clock::now();
-  set_deadline(idle_since_ + context_.limits.idle_timeout);
+  set_deadline(from_now(context_.limits.idle_timeout));
   read_on();
 }
 
@@ -53,7 +56,9 @@ void Connection::on_read(size_t num_bytes) {
   if (phase_ == Phase::kRefusing) input_.clear();
   if (phase_ == Phase::kLingering) {
     input_.clear();
-    set_deadline(std::min(steady_clock::now() + kLingerSilence, linger_end_));
+    linger_bytes_ += num_bytes;
+    if (linger_bytes_ > kLingerBytes) return close();
+    set_deadline(std::min(from_now(kLingerSilence), linger_end_));
   }
   take_requests();
   read_on();
@@ -78,7 +83,7 @@ void Connection::take_requests() {
       case RequestReader::Step::kMore:
         if (phase_ == Phase::kIdle && (reader_.started() || !bytes.empty())) {
           phase_ = Phase::kHead;
-          set_deadline(steady_clock::now() + context_.limits.header_timeout);
+          set_deadline(from_now(context_.limits.header_timeout));
         }
         if (phase_ == Phase::kBody && bytes.empty() && reader_.wants_continue() && !std::exchange(continue_sent_, true)) {
           queued_ += "HTTP/1.1 100 Continue\r\n\r\n";
@@ -91,7 +96,7 @@ void Connection::take_requests() {
 
 void Connection::take_head() {
   phase_ = Phase::kBody;
-  set_deadline(steady_clock::now() + context_.limits.body_timeout);
+  set_deadline(from_now(context_.limits.body_timeout));
   is_head_request_ = reader_.head().method == "HEAD";
   client_keeps_alive_ = reader_.keep_alive();
   client_understands_chunks_ = reader_.understands_chunks();
@@ -190,7 +195,7 @@ void Connection::append_to_stream(std::string_view bytes) {
 
 void Connection::wait_to_fill() {
   if (filler_.bytes.empty()) return;
-  filler_deadline_ = steady_clock::now() + std::max(filler_.after, milliseconds(1));
+  filler_deadline_ = from_now(std::max(filler_.after, milliseconds(1)));
   schedule();
 }
 
@@ -223,7 +228,7 @@ void Connection::flush() {
   sending_.swap(queued_);
   sent_ = 0;
   writing_ = true;
-  send_deadline_ = steady_clock::now() + context_.limits.send_timeout;
+  send_deadline_ = from_now(context_.limits.send_timeout);
   schedule();
   transport_.start_write(sending_);
 }
@@ -231,7 +236,7 @@ void Connection::flush() {
 void Connection::on_written(size_t num_bytes) {
   sent_ += num_bytes;
   if (sent_ < sending_.size()) {
-    send_deadline_ = steady_clock::now() + context_.limits.send_timeout;
+    send_deadline_ = from_now(context_.limits.send_timeout);
     transport_.start_write(std::string_view(sending_).substr(sent_));
     return;
   }
@@ -258,7 +263,7 @@ void Connection::answer_sent() {
   if (close_after_ || context_.stopping) return linger();
   phase_ = Phase::kIdle;
   idle_since_ = steady_clock::now();
-  set_deadline(idle_since_ + context_.limits.idle_timeout);
+  set_deadline(from_now(context_.limits.idle_timeout));
   take_requests();
   read_on();
 }
@@ -268,9 +273,8 @@ void Connection::answer_sent() {
 void Connection::linger() {
   if (read_ended_) return close();
   phase_ = Phase::kLingering;
-  const HttpTime now = steady_clock::now();
-  linger_end_ = now + kLingerTime;
-  set_deadline(now + kLingerSilence);
+  linger_end_ = from_now(kLingerTime);
+  set_deadline(from_now(kLingerSilence));
   transport_.shut_down_sending();
   input_.clear();
   read_on();

@@ -21,6 +21,7 @@
 namespace espalier {
 
 using HttpTime = std::chrono::steady_clock::time_point;
+HttpTime from_now(std::chrono::milliseconds time);  // milliseconds::max() is as good as never
 
 // Moves bytes for a Connection and calls it back, never from within a call. At most one read and one write are under way.
 class Transport {
@@ -113,6 +114,7 @@ class Connection final : public AnswerSink {
   RequestReader reader_;
   bool reading_ = false;
   bool read_ended_ = false;
+  size_t linger_bytes_ = 0;
   HttpTime idle_since_ = std::chrono::steady_clock::now();
 
   // The request that is being answered.

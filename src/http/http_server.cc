@@ -64,7 +64,7 @@ class StreamConnection final : public OpenConnection, public std::enable_shared_
 
   void start() override {
     if constexpr (kTls) {
-      wake_at(std::chrono::steady_clock::now() + context_.limits.header_timeout);
+      wake_at(from_now(context_.limits.header_timeout));
       stream_.async_handshake(asio::ssl::stream_base::server, [this, self = this->shared_from_this()](error_code error) {
         if (closed_) return;
         if (error) return close();
@@ -73,17 +73,21 @@ class StreamConnection final : public OpenConnection, public std::enable_shared_
       });
     } else {
       established_ = true;
-      connection_.start();
+      guarded([this] { connection_.start(); });
     }
   }
 
   Connection& connection() override { return connection_; }
 
   void start_read(std::span<char> into) override {
-    stream_.async_read_some(asio::buffer(into.data(), into.size()), [this, self = this->shared_from_this()](error_code error, size_t num_bytes) {
-      if (closed_) return;
-      guarded([this, error, num_bytes] { error ? connection_.on_read_end() : connection_.on_read(num_bytes); });
-    });
+    if constexpr (kTls) {
+      if (goodbye_ == Goodbye::kBeingSaid) {
+        read_after_goodbye_ = into;
+        return;
+      }
+      if (goodbye_ == Goodbye::kSaid) return read_from(stream_.next_layer(), into);
+    }
+    read_from(stream_, into);
   }
 
   void start_write(std::string_view bytes) override {
@@ -107,8 +111,16 @@ class StreamConnection final : public OpenConnection, public std::enable_shared_
 
   void shut_down_sending() override {
     if constexpr (kTls) {
+      // What a client still sends would upset the exchange of goodbyes, and a reset would take its answer away: from the goodbye on, bytes are
+      // read below TLS, where nothing has to make sense.
+      goodbye_ = Goodbye::kBeingSaid;
+      error_code ignored;
+      stream_.lowest_layer().cancel(ignored);
       stream_.async_shutdown([this, self = this->shared_from_this()](error_code) {
-        if (!closed_) shut_down_socket();
+        if (closed_) return;
+        goodbye_ = Goodbye::kSaid;
+        shut_down_socket();
+        if (!read_after_goodbye_.empty()) start_read(read_after_goodbye_);
       });
     } else {
       shut_down_socket();
@@ -125,6 +137,16 @@ class StreamConnection final : public OpenConnection, public std::enable_shared_
 
  private:
   static constexpr bool kTls = std::is_same_v<Stream, TlsStream>;
+  enum class Goodbye { kNot, kBeingSaid, kSaid };  // TLS's close_notify
+
+  template <typename From>
+  void read_from(From& from, std::span<char> into) {
+    from.async_read_some(asio::buffer(into.data(), into.size()), [this, into, self = this->shared_from_this()](error_code error, size_t num_bytes) {
+      if (closed_) return;
+      if (std::is_same_v<From, TlsStream> && error && goodbye_ != Goodbye::kNot) return start_read(into);  // it was cancelled
+      guarded([this, error, num_bytes] { error ? connection_.on_read_end() : connection_.on_read(num_bytes); });
+    });
+  }
 
   void guarded(const std::function<void()>& step) {
     if (!run_guarded("a connection", step)) connection_.cut();
@@ -141,6 +163,8 @@ class StreamConnection final : public OpenConnection, public std::enable_shared_
   ConnectionContext& context_;
   bool established_ = false;
   bool closed_ = false;
+  Goodbye goodbye_ = Goodbye::kNot;
+  std::span<char> read_after_goodbye_;
   Connection connection_;
 };
 
@@ -352,7 +376,7 @@ void AsioServer::begin_stop(milliseconds grace, const std::shared_ptr<std::promi
     listener->retry.cancel(ignored);
   }
   for (const auto& open : connections_) open->connection().close_if_idle();
-  const HttpTime deadline = std::chrono::steady_clock::now() + std::min<milliseconds>(grace, std::chrono::hours(24));
+  const HttpTime deadline = from_now(grace);
   if (deadline < stop_deadline_) {
     stop_deadline_ = deadline;
     stop_timer_.expires_at(deadline);

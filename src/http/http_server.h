@@ -19,7 +19,7 @@ struct HttpLimits {
   size_t max_header_bytes = size_t{32} << 10;   // request line and headers: 431 beyond
   size_t max_body_bytes = size_t{32} << 20;     // 413 beyond, before the body is read where its length is announced
   size_t max_connections = 1024;                // accepted at once; more wait in the listen queue
-  size_t max_unsent_bytes = size_t{16} << 20;   // of one answer that its client does not read: then the connection is dropped
+  size_t max_unsent_bytes = size_t{16} << 20;   // of a stream that its client does not read: the next `write` drops the connection
   std::chrono::milliseconds header_timeout{10'000};  // first byte of a request to the end of its headers: 408
   std::chrono::milliseconds body_timeout{60'000};    // end of headers to end of body: 408
   std::chrono::milliseconds idle_timeout{120'000};   // between two requests of a connection: closed
@@ -57,11 +57,12 @@ class HttpExchange {
   virtual void finish() = 0;
 
   // The client closed its connection, or the server is stopping for good: nothing more will be sent. `callback` runs once on the server's
-  // thread, at once if that has happened already; never after the answer was sent whole.
+  // thread, at once if that has happened already; never after the answer was sent whole. It must not hold the exchange, which would keep itself.
   virtual bool gone() const = 0;
   virtual void on_gone(std::function<void()> callback) = 0;
 
-  // Runs on the server's thread, after what was posted before. For work of microseconds that belongs to this exchange.
+  // Runs on the server's thread, after what was posted before, also when the client has gone; not once the server is destroyed. For work of
+  // microseconds that belongs to this exchange.
   virtual void post(std::function<void()> task) = 0;
 };
 

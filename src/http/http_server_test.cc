@@ -181,7 +181,7 @@ TEST(HttpServer, PipelinedRequestsAreAnsweredInOrder) {
   Waiting waiting;
   const auto server = serve(waiting.handler());
   RawClient client(server->port());
-  client.send(post("first") + post("second") + std::string(kGet) + post(std::string(100'000, 'x')) + post("last"));
+  client.send(post("first") + post("second") + std::string(kGet) + post(std::string(1'000'000, 'x')) + post("last"));
   for (const char* answer : {"1", "2", "3", "4", "5"}) {
     const auto exchange = waiting.next();
     ASSERT_TRUE(exchange);
@@ -461,7 +461,7 @@ TEST(HttpServerLimits, FourGigabytesInChunksAreCutAtTheLimit) {
   EXPECT_EQ(client.read_answer().status, 413);
   client.read_to_end();
   sender.join();
-  EXPECT_LT(sent, 4096) << "all was taken";
+  EXPECT_LT(sent, 200) << "megabytes; beyond the limit a client is listened to only for as long as it may need to see the answer";
 }
 
 TEST(HttpServerLimits, MoreConnectionsWaitUntilOneCloses) {
@@ -572,6 +572,21 @@ TEST(HttpServerDeadlines, TheyDoNotCountWhileARequestIsAnswered) {
   EXPECT_EQ(client.read_answer().body, "late");
   client.send("/ HTTP/1.1\r\nHost: a\r\n\r\n");
   ASSERT_TRUE(waiting.next());
+}
+
+TEST(HttpServerDeadlines, MayBeForEver) {
+  constexpr auto kForEver = milliseconds::max();
+  const auto server = serve(
+      [](const auto& exchange) {
+        exchange->begin_stream({}, {.bytes = "filler", .after = kForEver});
+        exchange->finish();
+      },
+      {.header_timeout = kForEver, .body_timeout = kForEver, .idle_timeout = kForEver, .send_timeout = kForEver});
+  RawClient client(server->port());
+  for (const char piece : post("x")) client.send(std::string_view(&piece, 1));
+  EXPECT_EQ(client.read_answer().body, "");
+  EXPECT_TRUE(client.is_silent_for(milliseconds(20)));
+  EXPECT_TRUE(server->stop(kForEver));
 }
 
 TEST(HttpServerDeadlines, FiveHundredSlowSendersDoNotSlowANormalRequest) {
@@ -816,15 +831,15 @@ TEST(HttpServerFiller, FillsASilentStreamOnly) {
   client.send(kGet);
   const auto exchange = waiting.next();
   ASSERT_TRUE(exchange);
-  exchange->begin_stream({}, {.bytes = ": wait\n\n", .after = milliseconds(60)});
+  exchange->begin_stream({}, {.bytes = ": wait\n\n", .after = milliseconds(200)});
   client.read_head();
   EXPECT_EQ(client.read_until("\n\n\r\n"), "8\r\n: wait\n\n\r\n");
   EXPECT_EQ(client.read_until("\n\n\r\n"), "8\r\n: wait\n\n\r\n");
   const auto start = steady_clock::now();
   std::string expected;
   int pieces = 0;
-  for (auto last = start; steady_clock::now() - start < milliseconds(300); last = steady_clock::now()) {
-    if (steady_clock::now() - last > milliseconds(40)) GTEST_SKIP() << "this machine was too busy to write every few milliseconds";
+  for (auto last = start; steady_clock::now() - start < milliseconds(500); last = steady_clock::now()) {
+    if (steady_clock::now() - last > milliseconds(100)) GTEST_SKIP() << "this machine was too busy to write every few milliseconds";
     exchange->write("x");
     ++pieces;
     std::this_thread::sleep_for(milliseconds(3));
@@ -835,7 +850,7 @@ TEST(HttpServerFiller, FillsASilentStreamOnly) {
   ASSERT_NE(first_x, std::string::npos);
   for (int i = 0; i < pieces; ++i) expected += "1\r\nx\r\n";
   EXPECT_EQ(rest.substr(first_x), expected + "0\r\n\r\n");
-  EXPECT_TRUE(client.is_silent_for(milliseconds(150))) << "a filler behind the end of the stream";
+  EXPECT_TRUE(client.is_silent_for(milliseconds(300))) << "a filler behind the end of the stream";
 }
 
 // Faults of the caller.

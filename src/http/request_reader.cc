@@ -29,7 +29,11 @@ class RequestReader::Parser final : public beast::http::basic_parser<true> {
   Fault fault{};
   bool version_11 = false;
   bool expects_continue = false;
-  uint64_t body_bytes = 0;  // announced by the chunks so far
+  uint64_t body_bytes = 0;       // announced by the chunks so far
+  bool took_chunk_line = false;  // or the trailers
+
+  // Beast asserts that the last chunk does not come in pieces of less than its five bytes. Nothing else between chunks is shorter.
+  bool may_take(size_t num_bytes) const { return !is_header_done() || !chunked() || chunk_bytes_left_ > 0 || num_bytes >= 5; }
 
  private:
   using Error = beast::error_code;
@@ -74,16 +78,22 @@ class RequestReader::Parser final : public beast::http::basic_parser<true> {
   }
 
   void on_chunk_header_impl(uint64_t size, beast::string_view, Error& error) override {
+    took_chunk_line = true;
     if (size > max_body_bytes_ - body_bytes) return refuse(413, format("the body is longer than {} bytes", max_body_bytes_), error);
     body_bytes += size;
+    chunk_bytes_left_ = size;
   }
 
-  size_t on_chunk_body_impl(uint64_t, beast::string_view bytes, Error& error) override { return on_body_impl(bytes, error); }
+  size_t on_chunk_body_impl(uint64_t, beast::string_view bytes, Error& error) override {
+    chunk_bytes_left_ -= bytes.size();
+    return on_body_impl(bytes, error);
+  }
 
   void on_response_impl(int, beast::string_view, int, Error&) override {}
   void on_finish_impl(Error&) override {}
 
   const size_t max_body_bytes_;
+  uint64_t chunk_bytes_left_ = 0;
   bool has_length_ = false;
   bool has_host_ = false;
 };
@@ -131,10 +141,11 @@ RequestReader::Step RequestReader::read(std::string_view& bytes) {
   if (head_reported_ && parser_->content_length().value_or(0) > max_body_bytes_) {
     return failed({413, format("a body of {} bytes; at most {} are taken", *parser_->content_length(), max_body_bytes_)});
   }
-  while (!bytes.empty() && !parser_->is_done()) {
+  while (!bytes.empty() && !parser_->is_done() && parser_->may_take(bytes.size())) {
     beast::error_code error;
     const bool in_head = !parser_->is_header_done();
     const std::string_view before = bytes;
+    parser_->took_chunk_line = false;
     const size_t taken = parser_->put(boost::asio::const_buffer(bytes.data(), bytes.size()), error);
     bytes.remove_prefix(taken);
     if (in_head) head_bytes_ += taken;
@@ -152,11 +163,11 @@ RequestReader::Step RequestReader::read(std::string_view& bytes) {
       head_reported_ = true;
       return Step::kHead;
     }
-    if (more) {
-      // Only the line of a chunk and the trailers are kept back, and nobody needs long ones.
-      if (bytes.size() > max_header_bytes_) return failed({400, "malformed request: the line of a chunk, or its trailers, are too long"});
-      return Step::kMore;
+    // Beast keeps back the line of a chunk, and the trailers, until it has them whole; nobody needs long ones.
+    if ((more ? bytes.size() : parser_->took_chunk_line ? taken : 0) > max_header_bytes_) {
+      return failed({400, "malformed request: the line of a chunk, or the trailers, are too long"});
     }
+    if (more) return Step::kMore;
   }
   return parser_->is_done() ? Step::kRequest : Step::kMore;
 }
