@@ -76,7 +76,10 @@ void log_event(LogLevel level, std::string_view text, std::string_view fields) {
   const auto level_name = spdlog::level::to_string_view(to_spdlog(level));
   std::string line = fmt::format("{{\"time\":\"{}\",\"level\":\"{}\",\"message\":{}", utc_time(), std::string_view(level_name.data(), level_name.size()),
                                  dump_json(Json(std::string(text))));
-  if (!fields.empty()) line += "," + std::string(fields);
+  if (!fields.empty()) {
+    line += ',';
+    line += fields;
+  }
   line += '}';
   logger().log(to_spdlog(level), spdlog::string_view_t(line.data(), line.size()));
 }

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/json.h"
+
 namespace espalier {
 namespace {
 
@@ -26,6 +28,25 @@ TEST(Log, BracesInAnArgumentAreText) {
   ::testing::internal::CaptureStderr();
   log_error("{}", "{} %s");
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), ::testing::EndsWith("{} %s\n"));
+}
+
+TEST(Log, JsonLinesCarryFieldsAndTextLinesDoNot) {
+  ::testing::internal::CaptureStderr();
+  log_event(LogLevel::kInfo, "answered", R"("status":200)");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "info: answered\n");
+  set_log_format(LogFormat::kJson);
+  ::testing::internal::CaptureStderr();
+  log_event(LogLevel::kWarn, "say \"it\"\n", R"("status":200)");
+  log_info("plain");
+  const std::string lines = ::testing::internal::GetCapturedStderr();
+  set_log_format(LogFormat::kText);
+  const size_t end = lines.find('\n');
+  const Json first = parse_json(lines.substr(0, end), "line").value();
+  EXPECT_EQ(first["level"], "warning");
+  EXPECT_EQ(first["message"], "say \"it\"\n");
+  EXPECT_EQ(first["status"], 200);
+  EXPECT_THAT(first["time"].get<std::string>(), ::testing::MatchesRegex("....-..-..T..:..:..\\....Z"));
+  EXPECT_EQ(parse_json(lines.substr(end + 1, lines.size() - end - 2), "line").value()["message"], "plain");
 }
 
 }  // namespace
