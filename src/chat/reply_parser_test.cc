@@ -135,6 +135,8 @@ TEST(XmlReply, MarkupInsideAValueStaysThere) {  // D2
         std::string("a\n<parameter=other>\nb"), std::string("</parameter"), std::string("echo '<tool_call>'"), nested, nested + "\nEOF",
         nested + "\n" + nested + "\nEOF", nested_twice + "\nEOF", nested_mention + "\nEOF", std::string("<function=g>\n</function>"),
         std::string("x <tool_call><function=g><parameter=p>1</parameter></function></tool_call> y"),
+        std::string("closed, never opened:\n</parameter>\n</function>\n</tool_call>\nEOF"),
+        std::string("EXPECT_EQ(\"</parameter></function></tool_call>\", x);\n\"</parameter></tool_call>\", y"),
         std::string("opened, never closed:\n<tool_call>\n<function=g>\n<parameter=p>\n")}) {
     const ParsedReply reply = parse_reply(call(command), xml());
     ASSERT_EQ(reply.calls.size(), 1u) << command;
@@ -150,6 +152,29 @@ TEST(XmlReply, TextThatNoAnswerHasRoomForIsKeptAside) {  // D2: no lost bytes
   const Streamed stray = stream("<tool_call>\n<function=bash>\nls\n<parameter=timeout>\n5\n</parameter>\n</function>\n</tool_call>", xml(), 7);
   EXPECT_EQ(shown(stray.reply), "[bash{\"timeout\":5}]");
   EXPECT_EQ(stray.unplaced, "\nls\n");
+}
+
+TEST(XmlReply, ProseBehindACallIsNoPartOfIt) {  // D13
+  EXPECT_EQ(parsed(call("ls") + "\nDone.", xml()), "[bash{\"command\":\"ls\"}]");
+  EXPECT_EQ(parsed(call("ls") + " then " + call("x") + " and " + call("y") + ".", xml()),
+            "[bash{\"command\":\"ls\"}][bash{\"command\":\"x\"}][bash{\"command\":\"y\"}]");
+  EXPECT_EQ(parsed(call("ls") + " then <function=bash>\n</function> end", xml()), "[bash{\"command\":\"ls\"}][bash{}]");
+  EXPECT_EQ(parsed("<tool_call>\n<function=bash>\n<parameter=command>\nls\n</function>\n</tool_call>\nDone.", xml()), "[bash{\"command\":\"ls\"}]");
+}
+
+TEST(XmlReply, AParameterComesWithTheNextOneAndACallWithTheNextTag) {
+  ReplyParser parser(xml());
+  ParsedReply reply;
+  const auto after = [&](std::string_view text) {
+    for (const ReplyDelta& delta : parser.feed(text)) reply.add(delta);
+    return shown(reply);
+  };
+  EXPECT_EQ(after("<tool_call>\n<function=bash>"), "[bash...]");
+  EXPECT_EQ(after("\n<parameter=timeout>\n5\n</parameter>\n"), "[bash...]");
+  EXPECT_EQ(after("<parameter=command>"), "[bash{\"timeout\":5...]");
+  EXPECT_EQ(after("\nls\n</parameter>\n</function>\n</tool_call>\n<tool_call>\n"), "[bash{\"timeout\":5...]");
+  EXPECT_EQ(after("<function=f>"), "[bash{\"timeout\":5,\"command\":\"ls\"}][f...]");
+  EXPECT_EQ(after("\n</function>"), "[bash{\"timeout\":5,\"command\":\"ls\"}][f{}]");
 }
 
 TEST(XmlReply, ArgumentsAreAlwaysAnObject) {
@@ -187,14 +212,15 @@ TEST(XmlReply, CallsBackToBackHaveTheirOwnIndices) {  // D10
     ReplyParser parser(xml());
     std::vector<int32_t> begun, ended;
     std::string names;
-    for (size_t at = 0; at < text.size(); at += piece_bytes) {
-      for (const ReplyDelta& delta : parser.feed(std::string_view(text).substr(at, piece_bytes))) {
+    const auto take = [&](const std::vector<ReplyDelta>& deltas) {
+      for (const ReplyDelta& delta : deltas) {
         if (delta.kind == ReplyDelta::Kind::kCallBegin) begun.push_back(delta.call);
         if (delta.kind == ReplyDelta::Kind::kCallEnd) ended.push_back(delta.call);
         if (delta.kind == ReplyDelta::Kind::kCallBegin) names += delta.text + " ";
       }
-    }
-    EXPECT_TRUE(parser.finish().empty());
+    };
+    for (size_t at = 0; at < text.size(); at += piece_bytes) take(parser.feed(std::string_view(text).substr(at, piece_bytes)));
+    take(parser.finish());
     EXPECT_EQ(begun, (std::vector<int32_t>{0, 1}));
     EXPECT_EQ(ended, begun);
     EXPECT_EQ(names, "bash bash ");
@@ -223,6 +249,7 @@ TEST(XmlReply, CharactersAreNeverCut) {  // D17
       seen += delta.text;
     }
     for (const ReplyDelta& delta : parser.feed(text.substr(cut))) seen += delta.text;
+    for (const ReplyDelta& delta : parser.finish()) seen += delta.text;
     EXPECT_EQ(seen, "🙂ü🙂 bash{\"command\":\"🙂\"}");
   }
   EXPECT_EQ(parsed("a\xF0\x9F\x99", xml()), "a\xEF\xBF\xBD") << "a reply that ends inside a character says so";

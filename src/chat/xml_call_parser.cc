@@ -135,8 +135,9 @@ void XmlCallParser::begin_value(const XmlToken& token) {
   pass_markup(token);
   key_ = lexer_.name(token);
   value_begin_ = token.end;
-  closer_.reset();
-  behind_call_open_ = false;
+  closing_.reset();
+  doubted_.reset();
+  call_open_.reset();
   nest_ = {};
   where_ = Where::kValue;
 }
@@ -160,56 +161,64 @@ bool XmlCallParser::begins_line(const XmlToken& token) const {
 void XmlCallParser::take_in_value(const XmlToken& token) {
   if (token.kind == Kind::kText && is_blank(lexer_.text(token))) return;
   if (token.kind == Kind::kEnd) return take_end_in_value(token);
-  const bool behind_call_open = std::exchange(behind_call_open_, token.kind == Kind::kCallOpen);
-  std::optional<size_t> doubled_from;
-  if (closer_) {
-    if (token.kind == Kind::kCallOpen && !closer_->call_open) {
-      closer_->call_open = token;
-      return;
-    }
-    const Closer closer = *std::exchange(closer_, std::nullopt);
-    if (closes(closer, token)) return leave_value(closer, token);
-    if (token.kind == Kind::kParameterClose && closer.tag.kind == Kind::kParameterClose && !closer.call_open) {
-      doubled_from = closer.doubled_from.value_or(closer.value_end);
-    }
-    if (token.kind == Kind::kCallClose && closer.tag.kind == Kind::kFunctionClose && !closer.call_open) {
-      closer_ = Closer{.tag = token, .value_end = closer.value_end};
-      return;
-    }
+  const std::optional<XmlToken> call_open = std::exchange(call_open_, std::nullopt);
+  if (token.kind == Kind::kCallOpen) call_open_ = token;
+
+  const bool ends_value = closing_ || (doubted_ && nest_.depth == 0);
+  if (ends_value && token.kind == Kind::kFunctionOpen && opens_call(token, call_open.has_value())) {
+    leave_value(closing_ ? *closing_ : *doubted_);
+    if (call_open) take(*call_open);
+    return take(token);
   }
+  if (closing_ && token.kind == Kind::kParameterOpen && !closing_->closes_call() && !call_open) {
+    leave_value(*closing_);
+    return take(token);
+  }
+  const bool is_closer = token.kind == Kind::kParameterClose || token.kind == Kind::kFunctionClose || token.kind == Kind::kCallClose;
+  if (call_open || !(is_closer || token.kind == Kind::kCallOpen)) doubt_closing();
+
   if (std::exchange(nest_.opening, false) && (token.kind == Kind::kParameterOpen || token.kind == Kind::kFunctionClose)) {
     if (nest_.depth++ == 0) nest_.unwrapped = nest_.wrapped;
   }
   if (token.kind == Kind::kFunctionOpen) {
     nest_.opening = true;
-    if (nest_.depth == 0) nest_.wrapped = behind_call_open;
+    if (nest_.depth == 0) nest_.wrapped = call_open.has_value();
   }
   if (nest_.depth > 0) return take_in_nest(token);
 
-  const bool closes_nest = std::exchange(nest_.unwrapped, false);
-  if (token.kind != Kind::kCallClose) nest_.tail.reset();
-  switch (token.kind) {
-    case Kind::kParameterClose:
-      closer_ = Closer{.tag = token, .value_end = token.begin, .doubled_from = doubled_from};
-      return;
-    case Kind::kFunctionClose:
-      closer_ = Closer{.tag = token, .value_end = token.begin};
-      return;
-    case Kind::kCallClose:
-      if (nest_.tail) nest_.tail_has_end = true;
-      if (!closes_nest) closer_ = Closer{.tag = token, .value_end = token.begin};
-      return;
-    case Kind::kParameterOpen: {
-      const bool first_of_line = token.begin == value_begin_ || lexer_.text(token.begin - 1, token.begin) == "\n";
-      if (!first_of_line || !tools_->takes(function_, lexer_.name(token))) return;
-      end_value(token.begin);
-      return take_in_body(token);
-    }
-    case Kind::kText:
-    case Kind::kCallOpen:
-    case Kind::kFunctionOpen:
-    case Kind::kEnd: return;
+  const bool closes_nest = std::exchange(nest_.unwrapped, false) && token.kind == Kind::kCallClose;
+  if (token.kind == Kind::kCallClose) {
+    nest_.tail_has_end = true;
+  } else {
+    nest_.tail.reset();
   }
+  if (is_closer && !closes_nest) return take_closer(token);
+  const bool begins_parameter = token.kind == Kind::kParameterOpen && tools_->takes(function_, lexer_.name(token)) &&
+                                (token.begin == value_begin_ || lexer_.text(token.begin - 1, token.begin) == "\n");
+  if (begins_parameter) {  // </parameter> was forgotten
+    end_value(token.begin);
+    take(token);
+  }
+}
+
+void XmlCallParser::take_closer(const XmlToken& token) {
+  const bool repeats_order = closing_ && closing_->closes_call() && token.kind == Kind::kParameterClose;
+  if (repeats_order) doubt_closing();
+  if (!closing_) closing_ = Closing{.value_end = token.begin, .begins_line = begins_line(token)};
+  closing_->end = token.end;
+  if (token.kind == Kind::kFunctionClose) closing_->function = true;
+  if (token.kind == Kind::kCallClose) closing_->call = true;
+  if (token.kind == Kind::kParameterClose) {
+    if (closing_->parameter && !closing_->doubled_from) closing_->doubled_from = closing_->value_end;
+    closing_->parameter = true;
+    closing_->value_end = token.begin;
+  }
+}
+
+// What follows the closing tags does not show that they are the call's own.
+void XmlCallParser::doubt_closing() {
+  if (closing_ && closing_->is_likely() && !doubted_) doubted_ = closing_;
+  closing_.reset();
 }
 
 void XmlCallParser::take_in_nest(const XmlToken& token) {
@@ -229,37 +238,20 @@ void XmlCallParser::take_in_nest(const XmlToken& token) {
   nest_.tail.reset();
 }
 
-// A </function> or </tool_call> that is to end a value without </parameter> before it says less than one that has.
-bool XmlCallParser::closes(const Closer& closer, const XmlToken& token) const {
-  if (token.kind == Kind::kFunctionOpen && opens_call(token, closer.call_open.has_value())) return true;
-  if (closer.call_open) return false;
-  switch (closer.tag.kind) {
-    case Kind::kParameterClose:
-      return token.kind == Kind::kParameterOpen || token.kind == Kind::kFunctionClose || token.kind == Kind::kCallClose;
-    case Kind::kFunctionClose: return token.kind == Kind::kCallClose && begins_line(closer.tag);
-    default: return false;
-  }
-}
-
-void XmlCallParser::leave_value(const Closer& closer, const XmlToken& token) {
-  const bool doubled = closer.doubled_from && (token.kind == Kind::kCallClose || token.kind == Kind::kEnd);
-  end_value(doubled ? *closer.doubled_from : closer.value_end);
+void XmlCallParser::leave_value(const Closing& closing) {
+  // Where </function> is missing, a second </parameter> stands for it; before it, the first belongs to the value.
+  end_value(closing.function ? closing.value_end : closing.doubled_from.value_or(closing.value_end));
   outside_.markup();
-  passed_ = closer.tag.end;
-  if (closer.tag.kind != Kind::kParameterClose) end_call();
-  if (closer.call_open) take(*closer.call_open);
-  take(token);
+  passed_ = closing.end;
+  if (closing.closes_call()) end_call();
 }
 
 void XmlCallParser::take_end_in_value(const XmlToken& token) {
   const std::string_view cut_tag = lexer_.text(token);
   if (nest_.tail && cut_tag.empty()) {  // calls inside the value that were not whole: the reply's last closing tags are its own
-    end_value(*nest_.tail);
-    outside_.markup();
-    passed_ = token.end;
-    if (nest_.tail_has_end) end_call();
-  } else if (closer_) {
-    return leave_value(*std::exchange(closer_, std::nullopt), token);
+    leave_value({.value_end = *nest_.tail, .end = token.end, .parameter = true, .function = nest_.tail_has_end});
+  } else if (closing_ || doubted_) {
+    leave_value(closing_ ? *closing_ : *doubted_);
   } else {
     const bool cut_closer = !cut_tag.empty() && std::string_view("</").starts_with(cut_tag.substr(0, 2)) && begins_line(token);
     end_value(cut_closer ? token.begin : token.end);

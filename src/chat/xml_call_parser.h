@@ -8,8 +8,9 @@
 //   </function>
 //   </tool_call>
 //
-// found as text, never parsed as XML: a value may hold anything. A closing tag ends a value only if what follows continues a call; a whole
-// call inside a value belongs to the value. Missing tags are forgiven where what stands instead leaves no doubt. See CallParser.
+// found as text, never parsed as XML: a value may hold anything. Closing tags end a value if another parameter, another call or the end of
+// the reply follows them; where text does, only if no others come before the next call. A whole call inside a value belongs to the value.
+// Missing tags are forgiven where what stands instead leaves no doubt. See CallParser.
 #pragma once
 
 #include <memory>
@@ -30,12 +31,19 @@ class XmlCallParser final : public CallParser {
   void finish() override;
 
  private:
-  // A tag that ends the open value if the next token continues the call.
-  struct Closer {
-    XmlToken tag;
+  // Closing tags with nothing but whitespace between them: they end the open value if what follows can only stand outside of it.
+  struct Closing {
     size_t value_end = 0;
-    std::optional<size_t> doubled_from = {};  // where the first of several </parameter> in a row begins
-    std::optional<XmlToken> call_open = {};   // a <tool_call> followed it; it has to be that of another call
+    size_t end = 0;
+    bool begins_line = false;
+    bool parameter = false;                  // </parameter> is among them, first
+    bool function = false;                   // </function>
+    bool call = false;                       // </tool_call>
+    std::optional<size_t> doubled_from = {};  // where the first of several </parameter> begins
+
+    bool closes_call() const { return function || call; }
+    // Whether it looks like an end even where text follows: such text stands more often behind a call than inside a value.
+    bool is_likely() const { return parameter ? closes_call() : begins_line && function && call; }
   };
   // Whole calls inside the open value.
   struct Nest {
@@ -53,6 +61,7 @@ class XmlCallParser final : public CallParser {
   void take_in_body(const XmlToken& token);
   void take_in_value(const XmlToken& token);
   void take_in_nest(const XmlToken& token);
+  void take_closer(const XmlToken& token);
   void take_end_in_value(const XmlToken& token);
 
   bool opens_call(const XmlToken& token, bool wrapped) const;
@@ -60,8 +69,8 @@ class XmlCallParser final : public CallParser {
   void end_call();
   void begin_value(const XmlToken& token);
   void end_value(size_t end);
-  bool closes(const Closer& closer, const XmlToken& token) const;
-  void leave_value(const Closer& closer, const XmlToken& token);
+  void leave_value(const Closing& closing);
+  void doubt_closing();
 
   void pass_text(size_t end);
   void pass_undecided_text();
@@ -77,8 +86,9 @@ class XmlCallParser final : public CallParser {
   std::string function_;
   std::string key_;
   size_t value_begin_ = 0;
-  std::optional<Closer> closer_ = {};
-  bool behind_call_open_ = false;      // the last token in the value was <tool_call>
+  std::optional<Closing> closing_ = {};
+  std::optional<Closing> doubted_ = {};     // the first likely one that text followed: it counts if no other comes before the next call
+  std::optional<XmlToken> call_open_ = {};  // the last token in the value, if that was <tool_call>
   Nest nest_;
 };
 
