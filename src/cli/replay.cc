@@ -1,8 +1,13 @@
 // espalier replay: plays a recorded agent workload and reports what it cost.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <functional>
 #include <memory>
+#include <string_view>
+#include <vector>
 
 #include "base/file.h"
 #include "base/format.h"
@@ -13,7 +18,10 @@
 #include "cli/model_files.h"
 #include "cli/terminal.h"
 #include "engine/prompt_encoder.h"
+#include "http/http_client.h"
+#include "replay/answer_tokens.h"
 #include "replay/engine_executor.h"
+#include "replay/http_executor.h"
 #include "replay/prefix_ceiling.h"
 #include "replay/replayer.h"
 
@@ -24,7 +32,16 @@ struct ReplayFlags {
   EngineFlags engine;
   ReplayOptions replay;
   std::string data, replies;
+  std::string url, api_key, ca_file;
   bool json = false, show_text = false, ceiling = false;
+};
+
+using TextSink = std::function<void(std::string_view)>;
+
+// Who answers, and what that needs to live.
+struct Player {
+  OpenModel model;
+  std::unique_ptr<TurnExecutor> executor;
 };
 
 // Calls visit(conversation, turn) for every turn that the options leave in, in the order of the replay.
@@ -65,15 +82,35 @@ Status report_ceiling(const Workload& workload, const ReplayFlags& flags) {
                       totals.prompts, totals.prompt_tokens, totals.perfect, share(totals.perfect), totals.snapshot, share(totals.snapshot)));
 }
 
+Result<Player> play_in_process(const EngineFlags& flags, const TextSink& on_text) {
+  Player player;
+  ESPALIER_ASSIGN(player.model, open_model(flags));
+  player.executor = std::make_unique<EngineExecutor>(*player.model.engine, player.model.chat_template, on_text, &interrupt_flag());
+  return player;
+}
+
+Result<Player> play_against_server(const ReplayFlags& flags, const TextSink& on_text) {
+  HttpExecutorOptions options{.api_key = flags.api_key, .on_text = on_text};
+  if (const char* const key = std::getenv("ESPALIER_API_KEY"); options.api_key.empty() && key != nullptr) options.api_key = key;
+  if (!flags.engine.model.empty()) {
+    ESPALIER_ASSIGN(auto tokenizer, Tokenizer::load(flags.engine.model));
+    ESPALIER_ASSIGN(auto chat_template, ChatTemplate::load(flags.engine.model));
+    options.tokens = std::make_shared<const AnswerTokens>(std::move(tokenizer), std::move(chat_template));
+  }
+  ESPALIER_ASSIGN(auto client, HttpClient::create(flags.url, {.ca_file = flags.ca_file, .interrupted = &interrupt_flag()}));
+  Player player;
+  player.executor = std::make_unique<HttpExecutor>(std::move(client), std::move(options));
+  return player;
+}
+
 Status run_replay(const ReplayFlags& flags) {
   ESPALIER_ASSIGN(const Workload workload, load_workload(flags.data));
   if (flags.ceiling) return report_ceiling(workload, flags);
   if (!flags.replies.empty()) ESPALIER_TRY(check_writable(flags.replies));  // now rather than after an hour of playing
-  ESPALIER_ASSIGN(OpenModel model, open_model(flags.engine));
 
-  const auto show = [&](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); std::fflush(stdout); };
-  EngineExecutor executor(*model.engine, model.chat_template, flags.show_text ? std::function<void(std::string_view)>(show) : nullptr,
-                          &interrupt_flag());
+  const auto show = [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); std::fflush(stdout); };
+  const TextSink on_text = flags.show_text ? TextSink(show) : nullptr;
+  ESPALIER_ASSIGN(const Player player, flags.url.empty() ? play_in_process(flags.engine, on_text) : play_against_server(flags, on_text));
   std::string replies;
   const bool live = ::isatty(STDERR_FILENO) != 0 && !flags.show_text;
   const auto progress = [&](const ReplayProgress& now) {
@@ -84,14 +121,10 @@ Status run_replay(const ReplayFlags& flags) {
       show(format("\n-- turn {}: {} prompt tokens, {} hot; first token after {:.1f} ms, {:.0f} tokens/s\n\n", now.turns_done, turn.prompt_tokens,
                   turn.hot_tokens, turn.ttft_ms.value_or(0.0), rate));
     }
-    if (!flags.replies.empty()) {
-      const Json line = {{"conversation", now.request.conversation.id}, {"turn", now.request.turn.number},
-                         {"text", now.outcome.ok() ? now.outcome->text : std::string()}};
-      replies += dump_json(line) + "\n";
-    }
+    if (!flags.replies.empty()) replies += dump_json(reply_record(now.request, now.outcome)) + "\n";
     if (live) std::fprintf(stderr, "\r\x1b[K%s", progress_line(now).c_str());
   };
-  Result<ReplayReport> report = replay(workload, flags.replay, executor, progress);
+  Result<ReplayReport> report = replay(workload, flags.replay, *player.executor, progress);
   if (live) std::fputc('\n', stderr);
   if (!report.ok()) return std::move(report).error();
   ESPALIER_TRY(print(flags.json ? dump_json(to_json(*report)) + "\n" : to_table(*report)));
@@ -109,15 +142,24 @@ RegisteredCommand add_replay_command(CLI::App& root) {
   auto flags = std::make_shared<ReplayFlags>();
   CLI::App* app = root.add_subcommand("replay", "Play a recorded agent workload, one turn after the other, and report");
   app->add_option("--data", flags->data, "Workload: conversations as JSON lines")->required();
-  app->add_option("--model", flags->engine.model, "Directory of the checkpoint; the default model otherwise");
+  app->add_option("--model", flags->engine.model,
+                  "Directory of the checkpoint; the default model otherwise. With --url: whose tokenizer and template count the answers' tokens");
   app->add_option("--conversations", flags->replay.num_conversations, "Only the first so many; 0: all")->check(CLI::NonNegativeNumber);
   app->add_option("--turns", flags->replay.num_turns, "Only the first so many of each conversation; 0: all")->check(CLI::NonNegativeNumber);
   app->add_option("--max-tokens", flags->replay.max_tokens, "Longest reply")->capture_default_str()->check(CLI::PositiveNumber);
   app->add_option("--replies", flags->replies, "Also write every reply to this file, as JSON lines");
   app->add_flag("--show-text", flags->show_text, "Stream the replies and a line for each turn");
-  app->add_flag("--ceiling", flags->ceiling, "Run no model: what could a perfect cache serve?");
   app->add_flag("--json", flags->json, "The report as one JSON object");
+  CLI::Option* const url =
+      app->add_option("--url", flags->url, "Ask this server of the OpenAI API (http://HOST:PORT) instead of a model in this process");
+  app->add_option("--api-key", flags->api_key, "Key for the server; ESPALIER_API_KEY otherwise")->needs(url);
+  app->add_option("--ca-file", flags->ca_file, "Certificates to trust with https, as PEM; the system's otherwise")->needs(url);
+  const std::vector<CLI::Option*> before = app->get_options();
+  app->add_flag("--ceiling", flags->ceiling, "Run no model: what could a perfect cache serve?");
   flags->engine.add_to(*app);
+  for (CLI::Option* const option : app->get_options()) {  // what concerns a model in this process
+    if (std::find(before.begin(), before.end(), option) == before.end()) url->excludes(option);
+  }
   return {app, [flags] { return finish(run_replay(*flags)); }};
 }
 

@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "chat/messages.h"
 #include "chat/reply_parser.h"
@@ -22,12 +24,10 @@ Result<RenderedPrompt> render_turn(const ChatTemplate& chat_template, const Conv
   return chat_template.render_with_branch_points(input, {});
 }
 
-Json answer_tool_calls(std::string_view text, ToolCallFormat format, const Json& tools) {
-  Json calls = Json::array();
-  for (const ParsedCall& call : parse_reply(text, {.format = format, .tools = std::make_shared<const ToolSchemas>(tools)}).calls) {
-    calls.push_back(Json{{"type", "function"}, {"function", Json{{"name", call.name}, {"arguments", call.arguments}}}});
-  }
-  return calls;
+void read_answer(std::string_view text, ToolCallFormat format, const Json& tools, TurnOutcome& outcome) {
+  ParsedReply reply = parse_reply(text, {.format = format, .tools = std::make_shared<const ToolSchemas>(tools)});
+  outcome.content = std::move(reply.content);
+  for (const ParsedCall& call : reply.calls) outcome.tool_calls.push_back(tool_call(call.name, call.arguments));
 }
 
 Result<TurnOutcome> EngineExecutor::run(const TurnRequest& turn) {
@@ -43,6 +43,7 @@ Result<TurnOutcome> EngineExecutor::run(const TurnRequest& turn) {
   ESPALIER_ASSIGN(TokenStream stream, engine_.submit(std::move(request)));
 
   TurnOutcome outcome;
+  std::string text;
   int64_t tokens_until_text = 0;  // of the event that brought the first text, and of those before it
   while (true) {
     bool timed_out = false;
@@ -54,7 +55,7 @@ Result<TurnOutcome> EngineExecutor::run(const TurnRequest& turn) {
       tokens_until_text += event->token >= 0 ? 1 : 0;
       if (!event->text.empty()) outcome.ttft_ms = since_issue_ms();
     }
-    outcome.text += event->text;
+    text += event->text;
     if (on_text_ && !event->text.empty()) on_text_(event->text);
     if (event->finish.has_value()) outcome.finish_reason = finish_reason_name(*event->finish);
   }
@@ -65,7 +66,7 @@ Result<TurnOutcome> EngineExecutor::run(const TurnRequest& turn) {
   outcome.hot_tokens = stats.hot_tokens;
   outcome.output_tokens = stats.output_tokens;
   outcome.tokens_after_first = stats.output_tokens - tokens_until_text;
-  outcome.tool_calls = answer_tool_calls(outcome.text, template_->tool_call_format(), turn.conversation.tools);
+  read_answer(text, template_->tool_call_format(), turn.conversation.tools, outcome);
   if (!outcome.tool_calls.empty() && outcome.finish_reason == "stop") outcome.finish_reason = "tool_calls";
   outcome.cold_reason = stats.cold_reason;
   return outcome;

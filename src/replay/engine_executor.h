@@ -21,6 +21,7 @@ class EngineExecutor : public TurnExecutor {
       : engine_(engine), template_(std::move(chat_template)), on_text_(std::move(on_text)), interrupted_(interrupted) {}
 
   Result<TurnOutcome> run(const TurnRequest& request) override;
+  std::string token_counts() const override { return "by the engine"; }
 
  private:
   Engine& engine_;
@@ -32,8 +33,8 @@ class EngineExecutor : public TurnExecutor {
 // The prompt of a turn as every executor in this process sends it.
 Result<RenderedPrompt> render_turn(const ChatTemplate& chat_template, const Conversation& conversation, const ConversationTurn& turn);
 
-// The tool calls of an answer in OpenAI shape, as a client of the server has them when the answer is over: a call that the token limit cut
-// is among them, with the parameters that had begun, since the server closes its arguments.
-Json answer_tool_calls(std::string_view text, ToolCallFormat format, const Json& tools);
+// Fills content and calls with what a client of the server has of such a reply when the answer is over: a call that the token limit cut is
+// among them, with the parameters that had begun, since the server closes its arguments.
+void read_answer(std::string_view text, ToolCallFormat format, const Json& tools, TurnOutcome& outcome);
 
 }  // namespace espalier

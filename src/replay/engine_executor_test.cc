@@ -21,7 +21,13 @@ const Json& bash_tool() {
   return tools;
 }
 
-Json calls(std::string_view text) { return answer_tool_calls(text, ToolCallFormat::kXmlFunction, bash_tool()); }
+TurnOutcome outcome_of(std::string_view text, ToolCallFormat format = ToolCallFormat::kXmlFunction, const Json& tools = bash_tool()) {
+  TurnOutcome outcome;
+  read_answer(text, format, tools, outcome);
+  return outcome;
+}
+
+Json calls(std::string_view text) { return outcome_of(text).tool_calls; }
 
 TEST(AnswerToolCalls, HaveOpenAiShapeWithArgumentsAsText) {
   const std::string text = "Look.\n\n<tool_call>\n<function=bash>\n<parameter=command>\nls -la | head\n</parameter>\n<parameter=timeout>\n5\n"
@@ -40,8 +46,14 @@ TEST(AnswerToolCalls, ACutCallCountsAsFarAsItsClientSeesIt) {
 
 TEST(AnswerToolCalls, WithoutToolsThereAreNone) {
   const std::string text = "<tool_call>\n<function=bash>\n</function>\n</tool_call>";
-  EXPECT_THAT(answer_tool_calls(text, ToolCallFormat::kXmlFunction, Json()), IsEmpty());
-  EXPECT_THAT(answer_tool_calls(text, ToolCallFormat::kNone, bash_tool()), IsEmpty());
+  EXPECT_THAT(outcome_of(text, ToolCallFormat::kXmlFunction, Json()).tool_calls, IsEmpty());
+  EXPECT_THAT(outcome_of(text, ToolCallFormat::kNone).tool_calls, IsEmpty());
+  EXPECT_EQ(outcome_of(text, ToolCallFormat::kNone).content, text);
+}
+
+TEST(AnswerContent, IsTheTextBesideTheCalls) {
+  EXPECT_EQ(outcome_of("Look.\n\n<tool_call>\n<function=bash>\n</function>\n</tool_call>").content, "Look.\n\n");
+  EXPECT_EQ(outcome_of("All done.").content, "All done.");
 }
 
 }  // namespace

@@ -60,6 +60,7 @@ std::string to_table(const ReplayReport& report) {
   std::string text = line("turns", format("{} ok, {} failed", report.turns_ok, report.turns_failed));
   text += line("prompt tokens", format("{}, {} hot ({:.3f} %)", report.prompt_tokens, report.hot_tokens, 100.0 * report.hot_share()));
   text += line("output tokens", format("{}", report.output_tokens));
+  if (!report.token_counts.empty()) text += line("token counts", report.token_counts);
   text += line("wall time", format("{:.1f} s", report.wall_s));
   text += line("IoU", report.iou.expected == 0 ? std::string("no turn to score")
                                                : format("{:.4f} over {} turns, {} missing", report.iou.score, report.iou.expected, report.iou.missing));

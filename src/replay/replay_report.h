@@ -18,6 +18,7 @@ struct ReplayReport {
   int64_t prompt_tokens = 0;
   int64_t hot_tokens = 0;     // prompt tokens served from a cache
   int64_t output_tokens = 0;
+  std::string token_counts = {};  // who counted them; for people
   double wall_s = 0.0;
   SeriesSummary ttft_ms;      // issue to first token; turns without a token have no sample
   SeriesSummary tpot_ms;      // first token to end, per token after the first chunk

@@ -17,6 +17,7 @@ ReplayReport example() {
           .prompt_tokens = 2000,
           .hot_tokens = 1500,
           .output_tokens = 30,
+          .token_counts = "by the engine",
           .wall_s = 1.5,
           .ttft_ms = summarise({10.0, 30.0}),
           .tpot_ms = summarise({}),
@@ -51,6 +52,7 @@ TEST(ReplayReportTable, ShowsWhatMatters) {
   const std::string table = to_table(example());
   EXPECT_THAT(table, HasSubstr("turns           2 ok, 1 failed\n"));
   EXPECT_THAT(table, HasSubstr("prompt tokens   2000, 1500 hot (75.000 %)\n"));
+  EXPECT_THAT(table, HasSubstr("token counts    by the engine\n"));
   EXPECT_THAT(table, HasSubstr("IoU             0.6335 over 3 turns, 1 missing\n"));
   EXPECT_THAT(table, HasSubstr("finish reasons  stop 3, length 1\n"));
   EXPECT_THAT(table, HasSubstr("       2  diverged at token #\n"));

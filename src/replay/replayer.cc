@@ -94,6 +94,22 @@ class Measurements {
 
 }  // namespace
 
+Json tool_call(std::string_view name, std::string_view arguments) {
+  return {{"type", "function"}, {"function", {{"name", name}, {"arguments", arguments}}}};
+}
+
+Json reply_record(const TurnRequest& request, const Result<TurnOutcome>& outcome) {
+  Json record = {{"conversation", request.conversation.id}, {"turn", request.turn.number}, {"content", ""}, {"tool_calls", Json::array()},
+                 {"finish_reason", nullptr}};
+  if (!outcome.ok()) return record;
+  record["content"] = outcome->content;
+  for (const Json& call : outcome->tool_calls) {
+    record["tool_calls"].push_back(Json::object({{"name", call.at("function").at("name")}, {"arguments", call.at("function").at("arguments")}}));
+  }
+  record["finish_reason"] = outcome->finish_reason;
+  return record;
+}
+
 std::string progress_line(const ReplayProgress& progress) {
   const double hot = progress.prompt_tokens == 0 ? 0.0 : 100.0 * static_cast<double>(progress.hot_tokens) / static_cast<double>(progress.prompt_tokens);
   return format("turn {}/{} {}, {:.1f} % hot, {} failed, {:.1f} s", progress.turns_done, progress.turns_total, progress.request.conversation.id, hot,
@@ -136,7 +152,9 @@ Result<ReplayReport> replay(const Workload& workload, const ReplayOptions& optio
       }
     }
   }
-  return std::move(measurements).finish(seconds_since(start));
+  ReplayReport report = std::move(measurements).finish(seconds_since(start));
+  report.token_counts = executor.token_counts();
+  return report;
 }
 
 }  // namespace espalier

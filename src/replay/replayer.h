@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/json.h"
 #include "base/result.h"
@@ -23,12 +24,15 @@ struct TurnOutcome {
   // the first event that carried text. Against a server the harness re-tokenises what followed the first chunk, by the chat template.
   int64_t tokens_after_first = 0;
   std::optional<double> ttft_ms = {};  // from issue to the first text; none for an empty answer
-  double latency_ms = 0.0;          // from issue to the end
-  std::string text = {};            // all of it, for comparing runs
-  Json tool_calls = Json::array();  // in OpenAI shape, for the score
-  std::string finish_reason = {};   // empty: none was given
+  double latency_ms = 0.0;             // from issue to the end
+  std::string content = {};            // without reasoning and calls
+  Json tool_calls = Json::array();     // in OpenAI shape
+  std::string finish_reason = {};      // empty: none was given
   std::string cold_reason = {};     // why the first cold token of the prompt was cold; empty: none was avoidable
 };
+
+// A call in OpenAI shape, as TurnOutcome::tool_calls holds it.
+Json tool_call(std::string_view name, std::string_view arguments);
 
 struct TurnRequest {
   const Conversation& conversation;
@@ -41,6 +45,8 @@ class TurnExecutor {
   virtual ~TurnExecutor() = default;
   // Runs one turn to its end. kCancelled ends the whole replay; any other error fails the turn.
   virtual Result<TurnOutcome> run(const TurnRequest& request) = 0;
+  // Who counted the tokens of the turns so far, for the report.
+  virtual std::string token_counts() const = 0;
 };
 
 struct ReplayOptions {
@@ -60,6 +66,10 @@ struct ReplayProgress {
   double elapsed_s = 0.0;
 };
 using ProgressSink = std::function<void(const ReplayProgress&)>;
+
+// The answer of a turn as every executor records it, so that runs can be compared whoever answered: {"conversation", "turn", "content",
+// "tool_calls": [{"name", "arguments"}], "finish_reason"}. A failed turn has no content, no calls and null.
+Json reply_record(const TurnRequest& request, const Result<TurnOutcome>& outcome);
 
 // "turn 12/1007 django__django-16899, 96.6 % hot, 0 failed, 14.2 s": without a newline.
 std::string progress_line(const ReplayProgress& progress);

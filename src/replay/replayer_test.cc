@@ -43,6 +43,7 @@ class FakeExecutor : public TurnExecutor {
     if (asked.back() == fail_at) return Error{failure, "broken"};
     return outcome;
   }
+  std::string token_counts() const override { return "made up"; }
 
   TurnOutcome outcome{.prompt_tokens = 100,
                       .hot_tokens = 90,
@@ -50,7 +51,7 @@ class FakeExecutor : public TurnExecutor {
                       .tokens_after_first = 10,
                       .ttft_ms = 20.0,
                       .latency_ms = 70.0,
-                      .text = "answer",
+                      .content = "answer",
                       .tool_calls = bash_calls("ls"),
                       .finish_reason = "stop",
                       .cold_reason = "diverged at token 90"};
@@ -165,9 +166,26 @@ TEST(Replay, ReportsProgressAfterEachTurn) {
                                 "turn 5/6 b, 90.0 % hot, 2 failed", "turn 6/6 b, 90.0 % hot, 2 failed"));
 }
 
+TEST(Replay, TheReportSaysWhoCountedTheTokens) {
+  FakeExecutor executor;
+  EXPECT_EQ(replay(small_workload(1, 1), {}, executor).value().token_counts, "made up");
+}
+
+TEST(ReplyRecord, HoldsWhatAnyExecutorKnows) {
+  const Workload workload = small_workload(1, 1);
+  const TurnRequest request{.conversation = workload.conversations[0], .turn = workload.conversations[0].turns[0]};
+  TurnOutcome outcome{.content = "answer", .tool_calls = bash_calls("ls"), .finish_reason = "tool_calls"};
+  outcome.tool_calls[0]["id"] = "call_17";  // which every server makes up in its own way
+  EXPECT_EQ(dump_json(reply_record(request, outcome)), R"({"conversation":"a","turn":1,"content":"answer",)"
+                                                       R"("tool_calls":[{"name":"bash","arguments":"{\"command\":\"ls\"}"}],"finish_reason":"tool_calls"})");
+  EXPECT_EQ(dump_json(reply_record(request, Error{ErrorCode::kIo, "no"})),
+            R"({"conversation":"a","turn":1,"content":"","tool_calls":[],"finish_reason":null})");
+}
+
 TEST(Replay, KeepsTheFirstFewFailures) {
   class Broken : public TurnExecutor {
     Result<TurnOutcome> run(const TurnRequest&) override { return Error{ErrorCode::kIo, "no"}; }
+    std::string token_counts() const override { return "none"; }
   } executor;
   const ReplayReport report = replay(small_workload(9, 1), {}, executor).value();
   EXPECT_EQ(report.turns_failed, 9);
