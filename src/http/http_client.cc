@@ -33,11 +33,6 @@ constexpr size_t kReadBytes = size_t{64} << 10;
 constexpr uint32_t kMaxHeaderBytes = 64u << 10;
 constexpr size_t kMaxUnparsedBytes = 2 * size_t{kMaxHeaderBytes} + kReadBytes;  // heads of messages and chunks are parsed whole
 
-bool same_name(std::string_view a, std::string_view b) {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](char x, char y) { return lower(x) == lower(y); });
-}
-
 // Where requests go.
 struct Origin {
   std::string base;    // "http://host:port/prefix", without a slash at its end: for messages
@@ -137,9 +132,9 @@ class AnswerParser final : public http::basic_parser<false> {
   void on_response_impl(int status, View, int, error_code&) override { response_.status = status; }
   void on_field_impl(http::field, View name, View value, error_code&) override {
     const std::string_view key(name.data(), name.size());
-    if (same_name(key, "Content-Type")) {
+    if (same_header_name(key, "Content-Type")) {
       response_.content_type.assign(value.data(), value.size());
-    } else if (!same_name(key, "Content-Length") && !same_name(key, "Transfer-Encoding") && !same_name(key, "Connection")) {
+    } else if (!same_header_name(key, "Content-Length") && !same_header_name(key, "Transfer-Encoding") && !same_header_name(key, "Connection")) {
       response_.headers.push_back({std::string(key), std::string(value.data(), value.size())});
     }
   }

@@ -82,6 +82,7 @@ Result<TurnOutcome> HttpExecutor::run(const TurnRequest& turn) {
 }
 
 Status HttpExecutor::fill_counts(const TurnRequest& turn, const StreamedAnswer& answer, TurnOutcome& outcome) {
+  ++turns_answered_;
   const AnswerCounts& said = answer.counts();
   outcome.hot_tokens = said.cached_tokens.value_or(0);
   outcome.cold_reason = said.cold_reason;
@@ -105,6 +106,7 @@ Status HttpExecutor::fill_counts(const TurnRequest& turn, const StreamedAnswer& 
 }
 
 std::string HttpExecutor::token_counts() const {
+  if (turns_answered_ == 0) return "none";
   std::string prompts = "prompts by the server";
   if (turns_without_prompt_count_ > 0) {
     prompts = format("prompts of {} turns {}", turns_without_prompt_count_, options_.tokens ? "by our tokenizer" : "unknown");

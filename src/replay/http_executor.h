@@ -35,6 +35,7 @@ class HttpExecutor : public TurnExecutor {
 
   std::unique_ptr<HttpClient> client_;
   HttpExecutorOptions options_;
+  int64_t turns_answered_ = 0;
   int64_t turns_without_prompt_count_ = 0;
   int64_t turns_without_answer_count_ = 0;
 };

@@ -265,6 +265,7 @@ TEST(HttpExecutor, AFailedTurnDoesNotHarmTheNext) {
   const ScriptedServer server({answering(whole_stream("data: {\"error\":\"no\"}\n\n" + kContent)), answering(whole_stream(kContent + kFinish))});
   HttpExecutor executor = executor_of(server);
   EXPECT_FALSE(executor.run(turn()).ok());
+  EXPECT_EQ(executor.token_counts(), "none");
   EXPECT_EQ(executor.run(turn()).value().content, "I will");
 }
 
