@@ -10,12 +10,13 @@ all:
 	cmake --preset release >/dev/null
 	cmake --build --preset release
 
-# A short agent session on the small default model: streamed text, and for each turn the hot prompt tokens, time to first token and speed.
+# A short agent session over HTTP on the small default model: streamed text, and for each turn the hot prompt tokens, time to first token and
+# speed.
 demo:
 	tools/setup.sh
 	cmake --preset release >/dev/null
 	cmake --build --preset release --target espalier_cli
-	build/release/espalier replay --data $(SESSION) --model $(MODEL) --show-text
+	tools/demo.sh $(MODEL) $(SESSION)
 
 # Correctness, under 30 minutes from nothing on two cores. ESPALIER_TEST_STAGES="tools release" picks stages.
 test:

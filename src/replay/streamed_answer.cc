@@ -127,11 +127,11 @@ Result<std::string> StreamedAnswer::add_delta(const Json& delta) {
   if (!content.empty()) {
     if (whole_.content.empty()) first_content_bytes_ = content.size();
     whole_.content += content;
-    shown += content;
+    show(shown, content);
   } else if (!reasoning.empty()) {  // beside content the harness loses it
     if (whole_.reasoning.empty()) first_reasoning_bytes_ = reasoning.size();
     whole_.reasoning += reasoning;
-    shown += reasoning;
+    show(shown, reasoning);
   }
   const Json* const pieces = member(delta, "tool_calls");
   if (pieces == nullptr || pieces->is_null()) return shown;
@@ -142,10 +142,15 @@ Result<std::string> StreamedAnswer::add_delta(const Json& delta) {
     ESPALIER_ASSIGN(const AnswerCall piece, read_call(each));
     merge(whole_.calls, piece);
     if (!first) merge(calls_after_first_, piece);
-    if (!piece.name.empty()) shown += format("\n[{}] ", piece.name);
-    shown += piece.arguments;
+    if (!piece.name.empty()) show(shown, format("{}[{}] ", at_line_start_ ? "" : "\n", piece.name));
+    show(shown, piece.arguments);
   }
   return shown;
+}
+
+void StreamedAnswer::show(std::string& shown, std::string_view text) {
+  shown += text;
+  if (!text.empty()) at_line_start_ = text.ends_with('\n');
 }
 
 AnswerParts StreamedAnswer::after_first_chunk() const {

@@ -41,8 +41,8 @@ struct AnswerCounts {
 
 class StreamedAnswer {
  public:
-  // One chunk, as JSON. Returns what it adds, for somebody who watches: reasoning and content as they are, a call as its name in brackets
-  // and its arguments. Errors: kIo with the server's own words for {"error": ...}, kCorrupt for what is no chunk of this API.
+  // One chunk, as JSON. Returns what it adds, for somebody who watches: reasoning and content as they are, a call as a line with its name
+  // in brackets and its arguments. Errors: kIo with the server's own words for {"error": ...}, kCorrupt for what is no chunk of this API.
   Result<std::string> add(std::string_view chunk);
 
   // Something that counts as the first chunk has come: content, reasoning or a part of a call. A role alone does not.
@@ -58,6 +58,7 @@ class StreamedAnswer {
 
  private:
   Result<std::string> add_delta(const Json& delta);
+  void show(std::string& shown, std::string_view text);
   Status read_counts(const Json& chunk);
 
   AnswerParts whole_;
@@ -65,6 +66,7 @@ class StreamedAnswer {
   size_t first_content_bytes_ = 0;
   std::vector<AnswerCall> calls_after_first_;  // merged from all pieces but the first
   bool any_calls_ = false;
+  bool at_line_start_ = true;  // of what was shown
   std::string finish_reason_;
   AnswerCounts counts_;
   bool has_own_counts_ = false;

@@ -115,7 +115,12 @@ TEST(StreamedAnswer, ShowsWhatEachChunkAdds) {
   EXPECT_EQ(answer.add(chunk(R"({"content":"\u00e4 "})")).value(), "\xc3\xa4 ");
   EXPECT_EQ(answer.add(chunk(R"({"tool_calls":[{"index":0,"function":{"name":"bash","arguments":""}}]})")).value(), "\n[bash] ");
   EXPECT_EQ(answer.add(chunk(R"({"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]})")).value(), "{}");
+  EXPECT_EQ(answer.add(chunk(R"({"tool_calls":[{"index":1,"function":{"name":"bash","arguments":"{}"}}]})")).value(), "\n[bash] {}");
   EXPECT_EQ(answer.add(chunk("{}", R"("stop")")).value(), "");
+  StreamedAnswer on_a_new_line;
+  EXPECT_EQ(on_a_new_line.add(chunk(R"({"tool_calls":[{"index":0,"function":{"name":"bash"}}]})")).value(), "[bash] ");
+  on_a_new_line = answer_of({chunk(R"({"content":"Look:\n\n"})")});
+  EXPECT_EQ(on_a_new_line.add(chunk(R"({"tool_calls":[{"index":0,"function":{"name":"bash"}}]})")).value(), "[bash] ");
 }
 
 // What the harness counts for TPOT.
