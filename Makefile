@@ -3,7 +3,7 @@ MODEL ?= models/espalier-nano
 SESSION ?= examples/agent_session.jsonl
 PREFIX ?= /usr/local
 
-.PHONY: all demo test acceptance bench format install clean
+.PHONY: all demo test acceptance bench format install deb clean
 
 all:
 	tools/setup.sh
@@ -35,8 +35,19 @@ format:
 	tools/setup.sh --format
 	git ls-files '*.cc' '*.h' | xargs clang-format -i
 
-install: all
+# Program, default model, documents and systemd unit below PREFIX.
+install:
+	tools/setup.sh
+	cmake --preset release >/dev/null
+	cmake --build --preset release --target espalier_cli
 	cmake --install build/release --prefix $(PREFIX)
+
+# The same as a Debian package in build/.
+deb:
+	tools/setup.sh
+	cmake --preset release >/dev/null
+	cmake --build --preset release --target espalier_cli
+	packaging/make_deb.sh build/release build
 
 clean:
 	rm -rf build

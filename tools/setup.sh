@@ -7,7 +7,7 @@
 set -euo pipefail
 
 packages=(
-  g++ cmake ninja-build ccache python3
+  g++ cmake ninja-build ccache python3 dpkg-dev
   libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libutf8proc-dev libxxhash-dev
   libboost1.81-dev libssl-dev
   libgtest-dev libgmock-dev libbenchmark-dev
