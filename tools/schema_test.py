@@ -35,10 +35,10 @@ def main():
     with ServerProcess(program, str(SOURCE / "models/espalier-nano"), "--api-key", KEY, "--context", "512") as server, \
             tempfile.TemporaryDirectory() as directory:
         environment = {**os.environ, "NO_PROXY": "127.0.0.1"}
-        tested = subprocess.run([schemathesis, "--no-color", "run", str(SOURCE / "docs/openapi.yaml"), "--url", server.url, "-H", f"Authorization: Bearer {KEY}",
-                                 "--checks", ",".join(CHECKS), "--max-time", str(int(minutes * 60)), "--continue-on-failure", "--request-timeout", "30",
-                                 "--generation-database", "none", "--suppress-health-check", "all", "--warnings", "off", "--seed", "1",
-                                 "--phases", "examples,coverage,fuzzing"],
+        tested = subprocess.run([schemathesis, "--no-color", "run", str(SOURCE / "docs/openapi.yaml"), "--url", server.url,
+                                 "-H", f"Authorization: Bearer {KEY}", "--checks", ",".join(CHECKS), "--phases", "examples,coverage,fuzzing",
+                                 "--max-time", str(int(minutes * 60)), "--continue-on-failure", "--request-timeout", "30", "--seed", "1",
+                                 "--generation-database", "none", "--suppress-health-check", "all", "--warnings", "off"],
                                 cwd=directory, env=environment, timeout=minutes * 60 + 600)
         answers = {name: int(value) for name, value in server.metrics(headers={"Authorization": f"Bearer {KEY}"}).items() if "requests_total" in name}
         alive = server.process.poll() is None

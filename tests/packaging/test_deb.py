@@ -105,8 +105,9 @@ class DebianPackage(Installed, unittest.TestCase):
     def test_files_are_the_promised_ones(self):
         files = {str(path.relative_to(self.root)) for path in self.root.rglob("*") if path.is_file()}
         self.assertIn("etc/default/espalier", files)
-        self.assertTrue(all(name.startswith(("etc/default/espalier", "usr/bin/espalier", "usr/lib/systemd/system/espalier.service", "usr/share/doc/espalier/",
-                                             "usr/share/espalier/models/espalier-nano/")) for name in files), files)
+        places = ("etc/default/espalier", "usr/bin/espalier", "usr/lib/systemd/system/espalier.service", "usr/share/doc/espalier/",
+                  "usr/share/espalier/models/espalier-nano/")
+        self.assertEqual([name for name in files if not name.startswith(places)], [])
         with tempfile.TemporaryDirectory() as directory:
             output_of("dpkg-deb", "-e", self.package, directory)
             self.assertEqual(pathlib.Path(directory, "conffiles").read_text(), "/etc/default/espalier\n")

@@ -23,7 +23,7 @@ NAME = "espalier-nano"
 SYSTEM = "You are a careful programmer who works in a shell. Each turn you run one command with the bash tool."
 TASK = "The total of our ledger is off by a few cents now and then. Find the cause in ledger/parse.py and repair it."
 OUTPUT = "<returncode>0</returncode>\n<output>\n.:\nREADME.md\nledger\ntests\n</output>"
-BASH = {"type": "function", "function": {"name": "bash", "description": "Run a command in the project's folder and return its output.", "parameters": {
+BASH = {"type": "function", "function": {"name": "bash", "description": "Run a command and return its output.", "parameters": {
     "type": "object", "properties": {"command": {"type": "string", "description": "The command to run"}}, "required": ["command"]}}}
 TURNS = 4
 
@@ -62,8 +62,8 @@ class OpenAi(Client):
         messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": TASK}]
         cached = []
         for _ in range(TURNS):
-            with self.client.chat.completions.stream(model=NAME, messages=messages, tools=[BASH], tool_choice="required", temperature=0, max_tokens=300,
-                                                     stream_options={"include_usage": True}) as stream:
+            with self.client.chat.completions.stream(model=NAME, messages=messages, tools=[BASH], tool_choice="required", temperature=0,
+                                                     max_tokens=300, stream_options={"include_usage": True}) as stream:
                 fragments = [event for event in stream if event.type == "tool_calls.function.arguments.delta"]
                 answer = stream.get_final_completion()
             self.assertGreater(len(fragments), 1)
@@ -86,7 +86,8 @@ class OpenAi(Client):
 
     def test_several_at_once_from_the_asynchronous_client(self):
         async def ask(client, text):
-            stream = await client.chat.completions.create(model=NAME, messages=[{"role": "user", "content": text}], stream=True, temperature=0, max_tokens=30)
+            messages = [{"role": "user", "content": text}]
+            stream = await client.chat.completions.create(model=NAME, messages=messages, stream=True, temperature=0, max_tokens=30)
             return "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
 
         async def ask_all():
@@ -135,8 +136,8 @@ class LiteLlm(Client):
     def test_a_streamed_conversation_with_tool_calls(self):
         messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": TASK}]
         for _ in range(TURNS):
-            chunks = list(self.litellm.completion(messages=messages, tools=[BASH], tool_choice="required", stream=True, stream_options={"include_usage": True},
-                                                  **self.options))
+            chunks = list(self.litellm.completion(messages=messages, tools=[BASH], tool_choice="required", stream=True,
+                                                  stream_options={"include_usage": True}, **self.options))
             answer = self.litellm.stream_chunk_builder(chunks, messages=messages)
             message = answer.choices[0].message
             self.assertEqual(answer.choices[0].finish_reason, "tool_calls")
@@ -214,7 +215,8 @@ class LangChain(Client):
     def setUp(self):
         import langchain_openai
 
-        self.model = langchain_openai.ChatOpenAI(model=NAME, base_url=base_url(), api_key=KEY, temperature=0, max_tokens=300, max_retries=0, stream_usage=True)
+        self.model = langchain_openai.ChatOpenAI(model=NAME, base_url=base_url(), api_key=KEY, temperature=0, max_tokens=300,
+                                                 max_retries=0, stream_usage=True)
 
     def test_a_streamed_conversation_with_tool_calls(self):
         from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
@@ -246,8 +248,8 @@ def go_on_in_the_environment():
         print(f"skipped: {reason}\nOK (skipped=1)")
         sys.exit(0)
     # Nothing of what these packages would like to look up elsewhere.
-    quiet = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_TELEMETRY": "False", "HF_HUB_OFFLINE": "1", "LANGSMITH_TRACING": "false", "MSWEA_SILENT_STARTUP": "1",
-             "MSWEA_GLOBAL_CONFIG_DIR": tempfile.gettempdir(), "NO_PROXY": "127.0.0.1,localhost"}
+    quiet = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_TELEMETRY": "False", "HF_HUB_OFFLINE": "1", "LANGSMITH_TRACING": "false",
+             "MSWEA_SILENT_STARTUP": "1", "MSWEA_GLOBAL_CONFIG_DIR": tempfile.gettempdir(), "NO_PROXY": "127.0.0.1,localhost"}
     os.execve(python, [python, "-B", *sys.argv], {**os.environ, **quiet, "ESPALIER_CLIENTS_PYTHON": python})
 
 

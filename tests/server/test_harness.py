@@ -253,7 +253,8 @@ class OfficialHarness(unittest.TestCase):
 
     def test_a_client_that_gave_up_on_a_turn_keeps_its_connection(self):
         worker = harness.HarnessWorker(server.url)
-        slow = worker.issue(harness.encode({"messages": [{"role": "user", "content": "hello"}], "max_tokens": 400, "stream": True, "ignore_eos": True}))
+        long_body = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 400, "stream": True, "ignore_eos": True}
+        slow = worker.issue(harness.encode(long_body))
         next_one = worker.issue(harness.chat_body([{"role": "user", "content": "hello"}], None))
         self.assertIsNone(slow.wait(0.01))
         self.assertIsNone(next_one.wait(60).error)

@@ -80,7 +80,7 @@ BROKEN = [
     ("no role", "POST", CHAT, {"messages": [{"content": "hello"}]}, 400),
     ("nesting of lists", "POST", CHAT, nested(100_000), 400),
     ("nesting of objects", "POST", CHAT, nested(50_000, '{"a":', "}").replace(b":}", b":1}", 1), 400),
-    ("nesting of a tool", "POST", CHAT, {"messages": HELLO, "tools": [{"type": "function", "function": {"name": "f", "parameters": json.loads('{"a":' * 90 + "1" + "}" * 90)}}]}, 400),
+    ("nesting of a tool", "POST", CHAT, {"messages": HELLO, "tools": [{**BASH, "extra": json.loads('{"a":' * 90 + "1" + "}" * 90)}]}, 400),
     ("a billion choices", "POST", CHAT, {"messages": HELLO, "n": 10**9}, 400),
     ("minus one choice", "POST", CHAT, {"messages": HELLO, "n": -1}, 400),
     ("half a choice", "POST", CHAT, {"messages": HELLO, "n": 1.5}, 400),
@@ -101,7 +101,8 @@ BROKEN = [
     ("a bias beyond the vocabulary", "POST", CHAT, {"messages": HELLO, "logit_bias": {"2000000000": 1}}, 400),
     ("many tools", "POST", CHAT, {"messages": HELLO, "tools": [BASH] * 1025}, 400),
     ("many messages", "POST", CHAT, {"messages": HELLO * 4097}, 400),
-    ("a tool that is not there", "POST", CHAT, {"messages": HELLO, "tools": [BASH], "tool_choice": {"type": "function", "function": {"name": "rm"}}}, 400),
+    ("a tool that is not there", "POST", CHAT, {"messages": HELLO, "tools": [BASH],
+                                                  "tool_choice": {"type": "function", "function": {"name": "rm"}}}, 400),
     ("a file as template", "POST", CHAT, {"messages": HELLO, "chat_template": "/etc/passwd"}, 400),
     ("a context that does not hold it", "POST", CHAT, {"messages": [{"role": "user", "content": "word " * 9000}]}, 400),
     ("many prompts", "POST", "/v1/completions", {"prompt": ["x"] * 10_000}, 400),
@@ -183,7 +184,8 @@ class LoadClient(threading.Thread):
             messages += [{"role": "user", "content": f"Question {turn} on subject {topic}: " + "why? " * 10},
                          {"role": "assistant", "content": f"Because of {turn}. " * 5}]
         messages.append({"role": "user", "content": f"And now? {self.random.randrange(4)}"})
-        body = {"model": "any", "messages": messages, "max_tokens": self.random.randrange(1, 24), "temperature": self.random.choice([0, 0, 0.8]), "seed": 1, **fields}
+        body = {"model": "any", "messages": messages, "max_tokens": self.random.randrange(1, 24), "temperature": self.random.choice([0, 0, 0.8]),
+                "seed": 1, **fields}
         if self.random.random() < 0.4:
             body["tools"] = [BASH]
             body["tool_choice"] = self.random.choice(["auto", "required", "none"])
