@@ -533,8 +533,9 @@ class SlowAndHostile(Stopped):
                 routes.append((line.strip()[:-1].upper(), path))
             elif line == "components:":
                 break
-        self.assertEqual(len(routes), 10)
-        for method, path in routes + [("GET", "/"), ("POST", "/slots"), ("DELETE", "/v1/cache"), ("GET", "/v1/models/any")]:
+        self.assertEqual(len(routes), 11)
+        routes = [(method, path.replace("{model}", "espalier-nano")) for method, path in routes]
+        for method, path in routes + [("GET", "/"), ("POST", "/slots"), ("DELETE", "/v1/cache"), ("GET", "/v1/models/other")]:
             status = self.server.request(method, path, {} if method == "POST" else None).status
             self.assertEqual(status, 200 if path == "/health" else 401, f"{method} {path}")
         for method, path in routes:
