@@ -7,8 +7,10 @@ import importlib.metadata
 import json
 import os
 import pathlib
+import re
 import sys
 import tempfile
+import textwrap
 import unittest
 
 import pip_environment
@@ -43,6 +45,12 @@ def base_url():
 
 def too_long():
     return [{"role": "user", "content": "word " * 20000}]
+
+
+def documented_settings(client):
+    """The first indented block below the client's heading in docs/agents.md: what people copy is what is tested."""
+    section = (SOURCE / "docs/agents.md").read_text().split(f"\n## {client}\n")[1].split("\n## ")[0]
+    return textwrap.dedent(re.search(r"(?:^(?: {4}.*)?\n)*^ {4}.*\n(?:^(?: {4}.*)?\n)*", section, re.M)[0])
 
 
 class Client(unittest.TestCase):
@@ -186,10 +194,10 @@ class MiniSweAgent(Client):
         from minisweagent.config import builtin_config_dir
 
         config = yaml.safe_load((builtin_config_dir / "mini.yaml").read_text())
-        model = model_class(model_name="openai/" + NAME, cost_tracking="ignore_errors", observation_template=config["model"]["observation_template"],
-                            format_error_template=config["model"]["format_error_template"],
-                            model_kwargs={"api_base": base_url(), "api_key": KEY, "temperature": 0, "max_tokens": 300, "tool_choice": "required",
-                                          "parallel_tool_calls": False})
+        ours = yaml.safe_load(documented_settings("mini-swe-agent"))["model"]
+        self.assertTrue(ours["model_kwargs"]["api_base"].endswith("/v1"))
+        of_this_test = {"api_base": base_url(), "api_key": KEY, "max_tokens": 300, "tool_choice": "required"}
+        model = model_class(**{**config["model"], **ours, "model_kwargs": {**config["model"].get("model_kwargs", {}), **ours["model_kwargs"], **of_this_test}})
         return DefaultAgent(model, self.Environment(TURNS), system_template=config["agent"]["system_template"],
                             instance_template=config["agent"]["instance_template"], step_limit=3 * TURNS)
 
