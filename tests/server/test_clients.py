@@ -258,7 +258,7 @@ def go_on_in_the_environment():
     # Nothing of what these packages would like to look up elsewhere.
     quiet = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_TELEMETRY": "False", "HF_HUB_OFFLINE": "1", "LANGSMITH_TRACING": "false",
              "MSWEA_SILENT_STARTUP": "1", "MSWEA_GLOBAL_CONFIG_DIR": tempfile.gettempdir(), "NO_PROXY": "127.0.0.1,localhost"}
-    os.execve(python, [python, "-B", *sys.argv], {**os.environ, **quiet, "ESPALIER_CLIENTS_PYTHON": python})
+    os.execve(python, [python, "-B", "-W", "ignore", *sys.argv], {**os.environ, **quiet, "ESPALIER_CLIENTS_PYTHON": python})
 
 
 if __name__ == "__main__":
