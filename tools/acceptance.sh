@@ -4,13 +4,16 @@
 #   fuzz       every fuzz target with libFuzzer under AddressSanitizer
 #   workload   the whole agent workload on the default model, twice, with identical replies
 #   prompts    the same prompts with the Qwen3.6 tokenizer and template: how many tokens they are and how many of them are hot
+#   clients    the server with clients from PyPI, which it installs
+#   schema     the server with requests made from docs/openapi.yaml: no 5xx in ESPALIER_SCHEMA_MINUTES
+#   load       the server under AddressSanitizer with 32 clients and 2,000 requests, most of them unkind
 #   memory     the first conversation on a checkpoint of the 0.8B shape: memory as `espalier inspect` planned it
 # ESPALIER_ACCEPTANCE_STAGES chooses stages, ESPALIER_FUZZ_SECONDS the time of each target, ESPALIER_WORKLOAD the data file.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 jobs=${ESPALIER_JOBS:-$(nproc)}
-stages=${ESPALIER_ACCEPTANCE_STAGES:-aarch64 fuzz workload prompts memory}
+stages=${ESPALIER_ACCEPTANCE_STAGES:-aarch64 fuzz workload prompts clients schema load memory}
 fuzz_seconds=${ESPALIER_FUZZ_SECONDS:-300}
 workload=${ESPALIER_WORKLOAD:-../shared/data/mlperf/agentic_coding_2.5h.jsonl}
 out=build/acceptance
@@ -70,6 +73,24 @@ print("turns ok", result["turns_ok"], "prompt tokens", result["prompt_tokens"], 
 sys.exit(result["turns_ok"] != 1007 or result["prompt_tokens"] != 13560633 or result["hot_tokens"] < 13094820)' "$out/prompts.json"
 }
 
+clients() {
+  cmake --preset release >/dev/null
+  cmake --build build/release -j "$jobs" --target espalier_cli
+  ESPALIER_INSTALL_CLIENTS=1 python3 -B tests/server/test_clients.py build/release/espalier .
+}
+
+schema() {
+  cmake --preset release >/dev/null
+  cmake --build build/release -j "$jobs" --target espalier_cli
+  python3 -B tools/schema_test.py build/release/espalier "${ESPALIER_SCHEMA_MINUTES:-10}" || [ $? -eq 77 ]  # 77: skipped, it says why
+}
+
+load() {
+  cmake --preset asan >/dev/null
+  cmake --build build/asan -j "$jobs" --target espalier_cli
+  ESPALIER_LOAD_REQUESTS=2000 python3 -B tests/server/test_load.py build/asan/espalier . sanitized
+}
+
 memory() {
   cmake --preset release >/dev/null
   cmake --build build/release -j "$jobs" --target espalier_cli
@@ -91,8 +112,8 @@ PYTHON
 
 for stage in $stages; do
   case $stage in
-    aarch64 | fuzz | workload | prompts | memory) ;;
-    *) echo "unknown stage '$stage' (aarch64, fuzz, workload, prompts, memory)" >&2; exit 2 ;;
+    aarch64 | fuzz | workload | prompts | clients | schema | load | memory) ;;
+    *) echo "unknown stage '$stage' (aarch64, fuzz, workload, prompts, clients, schema, load, memory)" >&2; exit 2 ;;
   esac
   echo "== $stage"
   # A subshell of its own with errexit: inside `if` bash would go on after a failed command.

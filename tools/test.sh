@@ -38,9 +38,10 @@ run_ctest() {
   echo "stage $stage: $((stage_total - stage_failed)) passed, $stage_failed failed, $(skipped_cases "build/$preset") cases skipped, ${SECONDS} s since start"
 }
 
-# A GoogleTest case that skips leaves its program green: say how many did, so that nothing is missed silently.
+# A case that skips leaves its program green: say how many did, so that nothing is missed silently. GoogleTest and unittest say it at their ends.
 skipped_cases() {
-  grep -hoE '^\[  SKIPPED \] [0-9]+ tests?' "$1/Testing/Temporary/LastTest.log" 2>/dev/null | awk '{sum += $4} END {print sum + 0}'
+  grep -hoE '^\[  SKIPPED \] [0-9]+ tests?|^OK \(skipped=[0-9]+\)' "$1/Testing/Temporary/LastTest.log" 2>/dev/null |
+    grep -oE '[0-9]+' | awk '{sum += $1} END {print sum + 0}'
 }
 
 build() {
