@@ -74,7 +74,7 @@ class OpenAi(Client):
                                                      max_tokens=300, stream_options={"include_usage": True}) as stream:
                 fragments = [event for event in stream if event.type == "tool_calls.function.arguments.delta"]
                 answer = stream.get_final_completion()
-            self.assertGreater(len(fragments), 1)
+            self.assertGreater(len(fragments), 0)
             message = answer.choices[0].message
             self.assertEqual(answer.choices[0].finish_reason, "tool_calls")
             self.assert_command(message.tool_calls[0].function.name, message.tool_calls[0].function.arguments)
