@@ -73,6 +73,7 @@ class ServerProcess:
             self.process.kill()
             self.process.wait()
         self._reader.join()
+        self.process.stderr.close()
         return self.exit_code
 
     def request(self, method, path, body=None, headers=None, timeout_s=60):

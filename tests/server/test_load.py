@@ -145,6 +145,7 @@ class LoadClient(threading.Thread):
     def __init__(self, port, numbers, outcomes):
         super().__init__(daemon=True)
         self.port, self.numbers, self.outcomes = port, numbers, outcomes
+        self.turned_away = 0
         self.connection = None
 
     def run(self):
@@ -152,7 +153,7 @@ class LoadClient(threading.Thread):
             try:
                 number = self.numbers.get_nowait()
             except queue.Empty:
-                return
+                return self.drop()
             self.random = random.Random(SEED * 1_000_003 + number)
             kind = self.random.choices(list(self.KINDS), self.KINDS.values())[0]
             try:
@@ -203,8 +204,9 @@ class LoadClient(threading.Thread):
             return f"the answer with status {status} was cut"
         if status not in wanted:
             return f"status {status}: {answer[:200]!r}"
-        if status == 429 and "retry-after" not in headers:
-            return "429 without Retry-After"
+        if status == 429:
+            self.turned_away += 1
+            return None if "retry-after" in headers else "429 without Retry-After"
         if "json" in headers.get("content-type", ""):
             json.loads(answer)
         elif status == 200 and not answer.endswith(b"data: [DONE]\n\n"):
@@ -246,12 +248,13 @@ class LoadClient(threading.Thread):
         status, headers = connection.read_head()
         if status == 429:
             b"".join(connection.read_body(headers))
+            self.turned_away += 1
             return None
         if status != 200:
             raise AssertionError(f"status {status}")
         pieces = connection.read_body(headers)
         for _ in range(self.random.randrange(5)):
-            next(pieces)
+            next(pieces, None)  # text behind a call is not sent: it may be over
         return connection
 
     def play_leaves_a_stream(self):
@@ -284,14 +287,14 @@ class LoadClient(threading.Thread):
 class UnderLoad(Stopped):
     def test_many_clients_that_come_and_go(self):
         print(f"seed {SEED}, {NUM_REQUESTS} requests, {NUM_CLIENTS} clients", flush=True)
-        server = start("--context", "4096", "--cache-bytes", "96M", "--max-sequences", "8", "--max-queue", "16")
+        server = start("--context", "4096", "--cache-bytes", "96M", "--max-sequences", "8", "--max-queue", "28")
         outcomes, samples, finished = [], [], threading.Event()
 
         def sample():
             while not finished.is_set():
                 metrics = server.metrics(headers=authorised())
-                samples.append((len(outcomes), server.rss_bytes(), metrics["espalier_cache_bytes"], metrics["espalier_cache_budget_bytes"]))
-                finished.wait(0.1)
+                samples.append((time.monotonic(), server.rss_bytes(), metrics["espalier_cache_bytes"], metrics["espalier_cache_budget_bytes"]))
+                finished.wait(0.05)
 
         numbers = queue.Queue()
         for number in range(NUM_REQUESTS):
@@ -307,6 +310,7 @@ class UnderLoad(Stopped):
             self.assertFalse(client.is_alive(), "a client waits for ever")
         took = time.monotonic() - begun
         rest = self.wait_for_rest(server, 10)
+        turned_away = sum(client.turned_away for client in clients)
         finished.set()
         sampler.join()
         metrics = server.metrics(headers=authorised())
@@ -314,16 +318,16 @@ class UnderLoad(Stopped):
 
         self.assertEqual(len(outcomes), NUM_REQUESTS)
         self.assertEqual([outcome for outcome in outcomes if outcome[2]], [])
-        self.assertTrue(samples)
+        self.assertLess(turned_away, NUM_REQUESTS / 4, "so many that the rest says little")
+        self.assertGreater(len(samples), 40)
         for _, _, held, budget in samples:
             self.assertLessEqual(held, budget)
-        quarters = [[rss for number, rss, _, _ in samples if quarter <= 4 * number / NUM_REQUESTS < quarter + 1] for quarter in range(4)]
-        third, fourth = (statistics.median(quarter) for quarter in quarters[2:])
-        print(f"{took:.1f} s, at rest after {rest:.2f} s, {len(samples)} samples, cache at most {max(s[2] for s in samples) / 1e6:.1f} of "
-              f"{samples[0][3] / 1e6:.1f} MB, RSS by quarter {[round(statistics.median(q) / 1e6, 1) if q else None for q in quarters]} MB, "
+        quarters = [statistics.median(sample[1] for sample in samples[len(samples) * n // 4 : len(samples) * (n + 1) // 4]) for n in range(4)]
+        print(f"{took:.1f} s, {turned_away} turned away for a full queue, at rest after {rest:.2f} s, {len(samples)} samples, cache at most {max(s[2] for s in samples) / 1e6:.1f} of "
+              f"{samples[0][3] / 1e6:.1f} MB, RSS by quarter of time {[round(rss / 1e6, 1) for rss in quarters]} MB, "
               f"evictions {sum(value for name, value in metrics.items() if name.startswith('espalier_cache_evictions_total'))}, "
               f"kinds {dict(collections.Counter(kind for _, kind, _ in outcomes))}", flush=True)
-        self.assertLess(fourth, 1.03 * third + 2e6)
+        self.assertLess(quarters[3], 1.03 * quarters[2] + 2e6)
         self.assert_ended_well(server)
 
 
@@ -332,7 +336,7 @@ class ClientsThatLeave(Stopped):
 
     @classmethod
     def setUpClass(cls):
-        cls.server = start("--max-sequences", "1", "--context", "32768")
+        cls.server = start("--max-sequences", "1")
 
     @classmethod
     def tearDownClass(cls):
@@ -359,15 +363,14 @@ class ClientsThatLeave(Stopped):
             self.assertLess(self.wait_for_rest(self.server, 20), 1.0)
 
     def test_in_prefill_and_its_computed_prefix_is_kept(self):
-        words = [f"word{number}" for number in range(6000)]
-        body = {"messages": [{"role": "user", "content": " ".join(words)}], "max_tokens": 1}
+        body = {"messages": [{"role": "user", "content": " ".join(f"word{number}" for number in range(4000))}], "max_tokens": 1}
         connection = self.connect()
         connection.socket.sendall(post_bytes(CHAT, body))
         self.running(1)
         time.sleep(0.7)
         connection.close()
         self.assertLess(self.wait_for_rest(self.server, 20), 1.0)
-        usage = self.server.post(CHAT, body, headers=authorised()).json()["usage"]
+        usage = self.server.post(CHAT, body, headers=authorised(), timeout_s=300).json()["usage"]
         self.assertGreater(usage["prompt_tokens_details"]["cached_tokens"], 0)
 
     def test_in_the_queue_while_another_one_runs_undisturbed(self):
