@@ -25,7 +25,7 @@ PROGRAM = sys.argv[1]
 SOURCE = pathlib.Path(sys.argv[2])
 SANITIZED = sys.argv[3:] == ["sanitized"]
 MODEL = str(SOURCE / "models/espalier-nano")
-NUM_REQUESTS = int(os.environ.get("ESPALIER_LOAD_REQUESTS", "2000"))
+NUM_REQUESTS = int(os.environ.get("ESPALIER_LOAD_REQUESTS", "300"))
 NUM_CLIENTS = 32
 SEED = int(os.environ.get("ESPALIER_LOAD_SEED", "1"))
 KEY = "the key of the load test"
@@ -287,7 +287,7 @@ class LoadClient(threading.Thread):
 class UnderLoad(Stopped):
     def test_many_clients_that_come_and_go(self):
         print(f"seed {SEED}, {NUM_REQUESTS} requests, {NUM_CLIENTS} clients", flush=True)
-        server = start("--context", "4096", "--cache-bytes", "96M", "--max-sequences", "8", "--max-queue", "28")
+        server = start("--context", "4096", "--cache-bytes", "96M", "--max-sequences", "8", "--max-queue", "40")
         outcomes, samples, finished = [], [], threading.Event()
 
         def sample():
