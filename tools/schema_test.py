@@ -31,13 +31,13 @@ def main():
         print(f"skipped: {reason}")
         return 77
     schemathesis = str(pathlib.Path(python).with_name("schemathesis"))
-    # A small context keeps an endless reply short; one connection at a time is what schemathesis makes.
-    with ServerProcess(program, str(SOURCE / "models/espalier-nano"), "--api-key", KEY, "--context", "512") as server, \
+    # A small context keeps an endless reply short.
+    with ServerProcess(program, str(SOURCE / "models/espalier-nano"), "--api-key", KEY, "--context", "256") as server, \
             tempfile.TemporaryDirectory() as directory:
         environment = {**os.environ, "NO_PROXY": "127.0.0.1"}
         tested = subprocess.run([schemathesis, "--no-color", "run", str(SOURCE / "docs/openapi.yaml"), "--url", server.url,
                                  "-H", f"Authorization: Bearer {KEY}", "--checks", ",".join(CHECKS), "--phases", "examples,coverage,fuzzing",
-                                 "--max-time", str(int(minutes * 60)), "--continue-on-failure", "--request-timeout", "30", "--seed", "1",
+                                 "--max-time", str(int(minutes * 60)), "--continue-on-failure", "--workers", "4", "--request-timeout", "120", "--seed", "1",
                                  "--generation-database", "none", "--suppress-health-check", "all", "--warnings", "off"],
                                 cwd=directory, env=environment, timeout=minutes * 60 + 600)
         answers = {name: int(value) for name, value in server.metrics(headers={"Authorization": f"Bearer {KEY}"}).items() if "requests_total" in name}
