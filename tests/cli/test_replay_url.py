@@ -148,11 +148,14 @@ class OurServer(unittest.TestCase):
             if "ready: " in seen[-1]:
                 break
         self.assertIsNotNone(self.url, seen)
-        threading.Thread(target=self.server.stderr.read, daemon=True).start()  # its log must not fill the pipe
+        self.log = threading.Thread(target=self.server.stderr.read, daemon=True)
+        self.log.start()  # it must not fill the pipe
 
     def stop(self):
         self.server.kill()
         self.server.wait()
+        self.log.join()
+        self.server.stderr.close()
 
     def replay(self, *flags):
         with tempfile.TemporaryDirectory() as directory:
