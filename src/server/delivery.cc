@@ -101,7 +101,7 @@ void Delivery::finish() {
   } else {
     exchange_->respond({.headers = options_.headers, .body = reply_->finish(record_.stats)});
   }
-  record_.finish_reason = reply_->finish_reason();
+  record_.finish_reason = record_.client_gone ? std::string(finish_reason_name(FinishReason::kCancelled)) : reply_->finish_reason();
   record_.empty_reply = ended.ok() && !record_.client_gone && reply_->empty();
   record_.stray_call = reply_->has_stray_call();
   record_.tool_calls = reply_->num_tool_calls();
