@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -314,6 +317,35 @@ TEST(JsonReply, ACallThatBreaksOffIsFlaggedAndValid) {  // D19, D2
   const Streamed broken = stream("<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1, b}}</tool_call> end", json(), 3);
   EXPECT_EQ(shown(broken.reply), "[f{\"a\":1}...]");
   EXPECT_EQ(broken.unplaced, ", b}}</tool_call> end");
+}
+
+// Tags in every order, as no model should write them.
+std::string tag_soup(std::mt19937& random) {
+  constexpr std::array kPieces{"<tool_call>", "</tool_call>", "<function=bash>", "<function=other>", "<function=no such>", "</function>",
+                               "<parameter=command>", "<parameter=timeout>", "<parameter=other>", "</parameter>", "\n", "\n", "\n", " ", "text", "<",
+                               "ü", "5", "</think>", "<think>", "<func", "{", "\"name\":\"f\",", "\"arguments\":{", "\"a\":1", ",", "}", "\""};
+  std::string text;
+  for (size_t left = random() % 40; left > 0; --left) text += kPieces[random() % kPieces.size()];
+  return text;
+}
+
+TEST(Reply, AnyMixOfTagsReadsTheSameInPieces) {
+  const uint32_t seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (int round = 0; round < 3000; ++round) {
+    const std::string text = tag_soup(random);
+    for (const ReplyParserOptions& options : {xml(), json(), thinking(xml()), thinking(json())}) {
+      const Streamed whole = stream(text, options, std::max<size_t>(text.size(), 1));
+      const Streamed pieces = stream(text, options, 1 + random() % 9);
+      ASSERT_EQ(shown(pieces.reply), shown(whole.reply)) << text;
+      ASSERT_EQ(pieces.unplaced, whole.unplaced) << text;
+      for (const ParsedCall& call : whole.reply.calls) {
+        const Result<Json> arguments = parse_json(call.arguments, "arguments");
+        ASSERT_TRUE(arguments.ok() && arguments->is_object()) << text;
+      }
+    }
+  }
 }
 
 TEST(Reply, AWholeParserMayMove) {
