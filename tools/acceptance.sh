@@ -2,7 +2,7 @@
 # What `make acceptance` runs: the long checks that `make test` has no time for. Each stage ends in one line.
 #   aarch64    base, tensor, ops and backend for 64-bit Arm, their tests under qemu
 #   fuzz       every fuzz target with libFuzzer under AddressSanitizer
-#   workload   the whole agent workload on the default model, twice, with identical replies
+#   workload   the whole agent workload on the default model, in process and over HTTP, with identical replies
 #   prompts    the same prompts with the Qwen3.6 tokenizer and template: how many tokens they are and how many of them are hot
 #   clients    the server with clients from PyPI, which it installs
 #   schema     the server with requests made from docs/openapi.yaml: no 5xx in ESPALIER_SCHEMA_MINUTES
@@ -40,20 +40,22 @@ fuzz() {
 }
 
 workload() {
-  local run
+  local way
   cmake --preset release >/dev/null
   cmake --build build/release -j "$jobs" --target espalier_cli
-  for run in 1 2; do
-    build/release/espalier replay --data "$workload" --model models/espalier-nano --replies "$out/replies_$run.jsonl" --json >"$out/workload_$run.json"
-    cat "$out/workload_$run.json"
-  done
-  cmp "$out/replies_1.jsonl" "$out/replies_2.jsonl"
-  python3 -c '
+  build/release/espalier replay --data "$workload" --model models/espalier-nano --replies "$out/replies_process.jsonl" --json >"$out/workload_process.json"
+  tools/with_server.sh models/espalier-nano build/release/espalier replay --data "$workload" --url '{url}' --replies "$out/replies_http.jsonl" --json \
+    >"$out/workload_http.json"
+  cmp "$out/replies_process.jsonl" "$out/replies_http.jsonl"
+  for way in process http; do
+    cat "$out/workload_$way.json"
+    python3 -c '
 import json, sys
 result = json.load(open(sys.argv[1]))
 turns = sum(json.loads(line)["role"] == "assistant" for line in open(sys.argv[2]))
-print(result["turns_ok"], "of", turns, "turns,", result["turns_failed"], "failed")
-sys.exit(result["turns_ok"] != turns or result["turns_failed"] != 0)' "$out/workload_1.json" "$workload"
+print(sys.argv[3] + ":", result["turns_ok"], "of", turns, "turns,", result["turns_failed"], "failed")
+sys.exit(result["turns_ok"] != turns or result["turns_failed"] != 0)' "$out/workload_$way.json" "$workload" "$way"
+  done
 }
 
 prompts() {
