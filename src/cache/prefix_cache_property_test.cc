@@ -153,6 +153,7 @@ class RandomLife : public ::testing::TestWithParam<Budget> {
   std::set<Tokens> filed_;  // at least those that are held
 };
 
+// I4, I5: the budget is hard, after every operation.
 TEST_P(RandomLife, ContentsAreExactTheBudgetHoldsAndNothingLeaks) {
   for (int step = 0; step < 3000; ++step) {
     SCOPED_TRACE(::testing::Message() << "seed " << GetParam().seed << " step " << step);

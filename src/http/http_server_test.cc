@@ -449,6 +449,7 @@ TEST(HttpServerLimits, ChunksBeyondTheLimitAre413) {
   }
 }
 
+// L4.
 TEST(HttpServerLimits, FourGigabytesInChunksAreCutAtTheLimit) {
   const auto server = serve(echo, {.max_body_bytes = 4 << 20});
   RawClient client(server->port());
@@ -589,6 +590,7 @@ TEST(HttpServerDeadlines, MayBeForEver) {
   EXPECT_TRUE(server->stop(kForEver));
 }
 
+// L11.
 TEST(HttpServerDeadlines, FiveHundredSlowSendersDoNotSlowANormalRequest) {
   const auto server = serve(echo);
   rlimit files{};

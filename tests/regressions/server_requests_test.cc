@@ -57,7 +57,7 @@ class Server : public ::testing::Test {
 
   void serve(PassHook hook = [](int64_t) {}, EngineOptions options = {}) {
     if (server_ == nullptr) listen();
-    options.context_length = 4096;
+    if (options.context_length == 0) options.context_length = 4096;
     options.cache_bytes = size_t{64} << 20;
     const auto tokenizer = Tokenizer::load(kModel).value();
     engine_ = Engine::open(Checkpoint::open(kModel).value(), tokenizer, hook_passes(make_cpu_backend({.threads = 2, .isa = {}}).value(), std::move(hook)),
@@ -271,6 +271,73 @@ TEST_F(Server, SystemAndDeveloperMessagesMayStandAnywhere) {
                                Json::array({system, developer, user, developer})}) {
     EXPECT_EQ(chat({{"messages", messages}, {"max_tokens", 2}}).status, 200) << messages;
   }
+}
+
+// D14, H4: what was chosen and what is enforced can be read.
+TEST_F(Server, PropsSayWhichParsersAndLimitsAreInForce) {
+  EngineOptions options;
+  options.context_length = 256;
+  serve([](int64_t) {}, options);
+  const Json props = json(send("GET", "/props").body);
+  EXPECT_EQ(props["tool_call_parser"], "xml_function");
+  EXPECT_EQ(props["reasoning_parser"], "think_block");
+  EXPECT_EQ(props["thinking"], "off");
+  EXPECT_EQ(props["context_length"], engine_->context_length());
+  const int64_t room = props["context_length"].get<int64_t>();
+  const auto prompt_of = [](int64_t tokens) { return Json{{"prompt", Json(std::vector<TokenId>(static_cast<size_t>(tokens), 100))}, {"max_tokens", 1}}; };
+  EXPECT_EQ(send("POST", "/v1/completions", prompt_of(room - 1)).status, 200) << "H1: the longest prompt that leaves room for a token";
+  EXPECT_EQ(send("POST", "/v1/completions", prompt_of(room)).status, 400);
+  EXPECT_EQ(send("POST", "/v1/completions", prompt_of(2 * room)).status, 400);
+}
+
+// F8, D20: tools work without any flag, and no cap is applied in silence because of them.
+TEST_F(Server, ToolsNeedNoFlagAndCapNothing) {
+  serve();
+  const Json tools = {{{"type", "function"}, {"function", {{"name", "bash"}, {"parameters", {{"type", "object"}}}}}}};
+#ifdef ESPALIER_SANITIZED
+  constexpr int kTokens = 100;
+#else
+  constexpr int kTokens = 1000;
+#endif
+  const Answer answer = chat({{"tools", tools}, {"tool_choice", "auto"}, {"max_tokens", kTokens}, {"ignore_eos", true}, {"temperature", 0}});
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(json(answer.body)["usage"]["completion_tokens"], kTokens);
+}
+
+// F4, F5: what assistants leave behind in histories.
+TEST_F(Server, AssistantMessagesMayBeNearlyEmpty) {
+  serve();
+  const Json user = {{"role", "user"}, {"content", "u"}};
+  const Json call = {{{"id", "call_1"}, {"type", "function"}, {"function", {{"name", "bash"}, {"arguments", "{}"}}}}};
+  for (const bool with_call : {false, true}) {
+    for (const char* content : {"\"\"", "null", "[]", "missing"}) {
+      Json assistant = {{"role", "assistant"}};
+      if (std::string_view(content) != "missing") assistant["content"] = json(content);
+      if (with_call) assistant["tool_calls"] = call;
+      EXPECT_EQ(chat({{"messages", Json::array({user, assistant, user})}, {"max_tokens", 1}}).status, 200) << content << with_call;
+    }
+  }
+  const Json reasoning_only = {{"role", "assistant"}, {"reasoning_content", "hm"}};
+  EXPECT_EQ(chat({{"messages", Json::array({user, reasoning_only, user})}, {"max_tokens", 1}}).status, 200);
+}
+
+// E5: reasoning that is sent back is rendered as the template wants it, and grows the prompt by nothing else.
+TEST_F(Server, ReplayedReasoningIsRenderedOnce) {
+  serve();
+  Json messages = Json::array({{{"role", "user"}, {"content", "go"}}});
+  size_t last = 0;
+  std::vector<size_t> growth;
+  for (int turn = 0; turn < 20; ++turn) {
+    messages.push_back({{"role", "assistant"}, {"reasoning_content", "unmistakable"}, {"content", "ok"}});
+    messages.push_back({{"role", "user"}, {"content", "on"}});
+    const std::string prompt = json(send("POST", "/apply-template", {{"messages", messages}}).body)["prompt"];
+    if (turn > 0) growth.push_back(prompt.size() - last);
+    last = prompt.size();
+    size_t times = 0;
+    for (size_t at = prompt.find("unmistakable"); at != std::string::npos; at = prompt.find("unmistakable", at + 1)) ++times;
+    EXPECT_LE(times, messages.size() / 2);
+  }
+  EXPECT_THAT(growth, ::testing::Each(growth.front()));
 }
 
 }  // namespace
