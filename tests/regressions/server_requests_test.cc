@@ -295,9 +295,9 @@ TEST_F(Server, ToolsNeedNoFlagAndCapNothing) {
   serve();
   const Json tools = {{{"type", "function"}, {"function", {{"name", "bash"}, {"parameters", {{"type", "object"}}}}}}};
 #ifdef ESPALIER_SANITIZED
-  constexpr int kTokens = 100;
+  constexpr int kTokens = 50;
 #else
-  constexpr int kTokens = 1000;
+  constexpr int kTokens = 300;
 #endif
   const Answer answer = chat({{"tools", tools}, {"tool_choice", "auto"}, {"max_tokens", kTokens}, {"ignore_eos", true}, {"temperature", 0}});
   EXPECT_EQ(answer.status, 200);
