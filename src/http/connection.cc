@@ -126,7 +126,6 @@ void Connection::refuse(const HttpResponse& response) {
   ++context_.refused;
   phase_ = Phase::kRefusing;
   set_deadline(HttpTime::max());
-  input_.clear();
   whole_answer(response, ConnectionOption::kClose);
   flush();
 }
@@ -276,7 +275,6 @@ void Connection::linger() {
   linger_end_ = from_now(kLingerTime);
   set_deadline(from_now(kLingerSilence));
   transport_.shut_down_sending();
-  input_.clear();
   read_on();
 }
 

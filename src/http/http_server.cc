@@ -111,11 +111,9 @@ class StreamConnection final : public OpenConnection, public std::enable_shared_
 
   void shut_down_sending() override {
     if constexpr (kTls) {
-      // What a client still sends would upset the exchange of goodbyes, and a reset would take its answer away: from the goodbye on, bytes are
+      // What a client still sends ends the exchange of goodbyes with an error, and a reset would take its answer away: the rest of its bytes is
       // read below TLS, where nothing has to make sense.
       goodbye_ = Goodbye::kBeingSaid;
-      error_code ignored;
-      stream_.lowest_layer().cancel(ignored);
       stream_.async_shutdown([this, self = this->shared_from_this()](error_code) {
         if (closed_) return;
         goodbye_ = Goodbye::kSaid;
@@ -143,7 +141,7 @@ class StreamConnection final : public OpenConnection, public std::enable_shared_
   void read_from(From& from, std::span<char> into) {
     from.async_read_some(asio::buffer(into.data(), into.size()), [this, into, self = this->shared_from_this()](error_code error, size_t num_bytes) {
       if (closed_) return;
-      if (std::is_same_v<From, TlsStream> && error && goodbye_ != Goodbye::kNot) return start_read(into);  // it was cancelled
+      if (std::is_same_v<From, TlsStream> && error && goodbye_ != Goodbye::kNot) return start_read(into);
       guarded([this, error, num_bytes] { error ? connection_.on_read_end() : connection_.on_read(num_bytes); });
     });
   }

@@ -237,6 +237,18 @@ TEST(HttpServer, ABodyIsReadByLengthOrByChunksHoweverItIsCut) {
   }
 }
 
+TEST(HttpServer, TrailersAreReadOver) {
+  std::promise<std::vector<HttpHeader>> headers;
+  const auto server = serve([&](const auto& exchange) {
+    headers.set_value(exchange->request().headers);
+    exchange->respond({});
+  });
+  RawClient client(server->port());
+  client.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nHost: b\r\nAuthorization: late\r\n\r\n");
+  EXPECT_EQ(client.read_answer().status, 200);
+  EXPECT_EQ(headers.get_future().get().size(), 2u);
+}
+
 TEST(HttpServer, ALargeBodyAndALargeAnswer) {
   const auto server = serve(echo);
   RawClient client(server->port());
@@ -266,6 +278,9 @@ TEST(HttpServer, HeadAnswersAsGetWithoutTheBody) {
   EXPECT_THAT(client.read_head().head, HasSubstr("\r\nTransfer-Encoding: chunked\r\n"));
   client.send(kGet);
   EXPECT_EQ(client.read_answer().body, "twelve bytes");
+  client.send("HEAD / HTTP/1.1\r\nHost: a\r\n\r\nnonsense\r\n\r\n");
+  EXPECT_THAT(client.read_head().head, HasSubstr("\r\nContent-Length: 12\r\n"));
+  EXPECT_THAT(client.read_to_end(), AllOf(StartsWith("HTTP/1.1 400 "), HasSubstr("malformed"))) << "what follows is no HEAD request";
 }
 
 TEST(HttpServer, AStatusWithoutABodyHasNone) {
@@ -659,6 +674,18 @@ TEST(HttpServerGate, AClientThatSendsItsWholeBodyFirstReadsTheRefusal) {
   EXPECT_EQ(server->stats().requests, 0);
 }
 
+TEST(HttpServerGate, AClientThatHasStoppedSendingReadsTheWholeRefusal) {
+  const auto server = serve(
+      HttpCallbacks{.gate = [](const auto&) { return HttpResponse{.status = 403, .body = std::string(16 << 20, 'x')}; }, .handler = echo, .error_page = {}});
+  RawClient client(server->port());
+  client.send(kGet);
+  ::shutdown(client.socket(), SHUT_WR);
+  std::this_thread::sleep_for(milliseconds(20));  // the end of its sending is seen while the answer is under way
+  EXPECT_EQ(client.read_answer().body.size(), size_t{16} << 20);
+  EXPECT_EQ(client.read_to_end(), "");
+  EXPECT_TRUE(client.ended_cleanly());
+}
+
 TEST(HttpServerGate, ContinueIsSaidOnlyToThoseWhoWaitForIt) {
   const auto server = serve(echo);
   RawClient waits(server->port());
@@ -669,6 +696,11 @@ TEST(HttpServerGate, ContinueIsSaidOnlyToThoseWhoWaitForIt) {
     waits.send("body");
     EXPECT_EQ(waits.read_answer().body, "POST / body");
   }
+  RawClient begun(server->port());
+  begun.send("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n4");  // begins of its own accord
+  EXPECT_TRUE(begun.is_silent_for(milliseconds(20)));
+  begun.send("\r\nbody\r\n0\r\n\r\n");
+  EXPECT_EQ(begun.read_answer().body, "POST / body");
   RawClient others(server->port());
   for (const std::string request : {
            "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\nbody",        // the body is here already
@@ -762,9 +794,11 @@ TEST(HttpServerGone, ALateCallbackRunsAtOnceAndOneThatIsNotNeededNever) {
   const auto served = waiting.next();
   ASSERT_TRUE(served);
   std::atomic<int> calls = 0;
-  served->on_gone([&] { ++calls; });
+  const auto held = std::make_shared<int>();
+  served->on_gone([&calls, held] { ++calls; });
   served->respond({});
   EXPECT_EQ(second.read_answer().status, 200);
+  EXPECT_TRUE(soon([&] { return held.use_count() == 1; })) << "the callback was kept";
   second.close();
   ASSERT_TRUE(soon([&] { return server->stats().connections_open == 0; }));
   served->on_gone([&] { ++calls; });
@@ -1058,7 +1092,9 @@ TEST(HttpServerThreads, AnExchangeMayOutliveItsServer) {
   EXPECT_TRUE(exchange->gone());
   exchange->begin_stream({});
   exchange->write("x");
-  exchange->post([] { FAIL() << "on no thread"; });
+  const auto held = std::make_shared<int>();
+  exchange->post([held] { FAIL() << "on no thread"; });
+  EXPECT_EQ(held.use_count(), 1) << "the task was kept";
   EXPECT_EQ(exchange->request().method, "GET");
 }
 
