@@ -262,13 +262,16 @@ Status AsioServer::load_tls(const std::string& certificate, const std::string& k
   // Without this an encrypted key would ask for its password at the terminal.
   tls_->set_password_callback([](size_t, asio::ssl::context::password_purpose) { return std::string(); }, error);
   tls_->use_private_key_file(key, asio::ssl::context::pem, error);
-  if (error) return make_error(ErrorCode::kInvalidArgument, "{}: no key in PEM form, unencrypted and that of {}, could be read: {}", key, certificate, error.message());
+  if (error) {
+    return make_error(ErrorCode::kInvalidArgument, "{}: no key in PEM form, unencrypted and that of {}, could be read: {}", key, certificate,
+                      error.message());
+  }
   return Ok{};
 }
 
 // A name may stand for several addresses (localhost: of IPv4 and IPv6): listens on all that this machine has.
 Status AsioServer::listen(const std::string& host, uint16_t port) {
-  const auto failed = [&](const error_code& error) { return make_error(ErrorCode::kIo, "cannot listen on {} port {}: {}", host, port, error.message()); };
+  const auto failed = [&](const error_code& why) { return make_error(ErrorCode::kIo, "cannot listen on {} port {}: {}", host, port, why.message()); };
   error_code error;
   const auto found = tcp::resolver(*loop_).resolve(host, std::to_string(port), tcp::resolver::passive | tcp::resolver::numeric_service, error);
   if (error) return failed(error);
@@ -346,13 +349,14 @@ void AsioServer::open(tcp::socket socket, const tcp::endpoint& peer) {
 }
 
 bool AsioServer::close_longest_idle() {
-  OpenConnection* longest = nullptr;
+  Connection* longest = nullptr;
   for (const auto& open : connections_) {
-    if (open->connection().idle() && (longest == nullptr || open->connection().idle_since() < longest->connection().idle_since())) longest = open.get();
+    Connection& connection = open->connection();
+    if (connection.idle() && (longest == nullptr || connection.idle_since() < longest->idle_since())) longest = &connection;
   }
   const milliseconds enough = std::min(kIdleEnough, context_.limits.idle_timeout / 2);
-  if (longest == nullptr || std::chrono::steady_clock::now() - longest->connection().idle_since() < enough) return false;
-  longest->connection().close_if_idle();
+  if (longest == nullptr || std::chrono::steady_clock::now() - longest->idle_since() < enough) return false;
+  longest->close_if_idle();
   return true;
 }
 

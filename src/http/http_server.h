@@ -1,5 +1,5 @@
 // An HTTP/1.1 server: one thread that reads requests, watches clients and writes answers. What a request means is decided by two functions
-// of the caller; everything about sockets, framing, TLS, limits and deadlines is here. Boost.Beast stays behind http_server.cc.
+// of the caller; everything about sockets, framing, TLS, limits and deadlines is here. Boost.Asio and OpenSSL stay behind http_server.cc.
 #pragma once
 
 #include <chrono>

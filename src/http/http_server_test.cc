@@ -28,7 +28,9 @@ using ::testing::StartsWith;
 
 constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
-std::string post(std::string_view body) { return "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + std::string(body); }
+std::string post(std::string_view body) {
+  return "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + std::string(body);
+}
 
 // Requests that the handler put aside, for the test to answer from its own thread.
 class Waiting {
@@ -116,7 +118,8 @@ TEST(HttpServer, AStreamByteForByte) {
   for (int i = 0; i < 2; ++i) {  // the second tells that the first ended where it should
     client.send(kGet);
     EXPECT_EQ(client.read_until("0\r\n\r\n"),
-              "HTTP/1.1 200 OK\r\nServer: espalier\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\nTransfer-Encoding: chunked\r\n\r\n"
+              "HTTP/1.1 200 OK\r\nServer: espalier\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n"
+              "Transfer-Encoding: chunked\r\n\r\n"
               "9\r\ndata: 1\n\n\r\n1b\r\ndata: a frame of 27 bytes\n\n\r\n1\r\nx\r\n0\r\n\r\n");
   }
   EXPECT_TRUE(client.is_silent_for(milliseconds(20)));
@@ -206,7 +209,9 @@ TEST(HttpServer, ARequestIsHandedOverAsItWasSent) {
     exchange->respond({});
   });
   RawClient client(server->port());
-  client.send("\r\nPATCH /a%20b//c?q=1&r=%3f?x HTTP/1.1\r\nhost: localhost:80\r\nX-Twice:  one \r\nX-TWICE: two\r\nEmpty:\r\nContent-Length: 4\r\n\r\nbody");
+  client.send(
+      "\r\nPATCH /a%20b//c?q=1&r=%3f?x HTTP/1.1\r\nhost: localhost:80\r\nX-Twice:  one \r\nX-TWICE: two\r\nEmpty:\r\n"
+      "Content-Length: 4\r\n\r\nbody");
   EXPECT_EQ(client.read_answer().status, 200);
   EXPECT_EQ(seen.method, "PATCH");
   EXPECT_EQ(seen.path, "/a%20b//c");
@@ -398,7 +403,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadRequest{"ChunkedByAnotherName", with_headers("Transfer-Encoding: xchunked\r\n"), 501},
         BadRequest{"ChunksInHttp10", "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
         BadRequest{"ChunkSizeWithoutDigits", with_headers("Transfer-Encoding: chunked\r\n") + "\r\n\r\n", 400},
-        BadRequest{"ChunkSizeBeyond64Bits", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n10000000000000004\r\nabcd\r\n0\r\n\r\n", 400},
+        BadRequest{"ChunkSizeBeyond64Bits",
+                   "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n10000000000000004\r\nabcd\r\n0\r\n\r\n", 400},
         BadRequest{"ChunkSizeNegative", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n-4\r\nabcd\r\n0\r\n\r\n", 400},
         BadRequest{"ChunkLongerThanItSays", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n0\r\n\r\n", 400},
         BadRequest{"LengthAmongTheTrailers", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nContent-Length: 4\r\n\r\n", 400}),
@@ -578,7 +584,8 @@ TEST(HttpServerDeadlines, AnIdleConnectionIsClosedWithoutAWord) {
 
 TEST(HttpServerDeadlines, TheyDoNotCountWhileARequestIsAnswered) {
   Waiting waiting;
-  const auto server = serve(waiting.handler(), {.header_timeout = milliseconds(50), .body_timeout = milliseconds(50), .idle_timeout = milliseconds(50)});
+  constexpr milliseconds kShort(50);
+  const auto server = serve(waiting.handler(), {.header_timeout = kShort, .body_timeout = kShort, .idle_timeout = kShort});
   RawClient client(server->port());
   client.send(std::string(kGet) + "GET ");  // and a part of the next request
   const auto exchange = waiting.next();
@@ -665,7 +672,8 @@ TEST(HttpServerGate, RefusesBeforeTheBodyIsRead) {
 }
 
 TEST(HttpServerGate, AClientThatSendsItsWholeBodyFirstReadsTheRefusal) {
-  const auto server = serve(HttpCallbacks{.gate = [](const auto&) { return HttpResponse{.status = 403, .body = "foreign"}; }, .handler = echo, .error_page = {}});
+  const auto gate = [](const HttpRequest&) { return HttpResponse{.status = 403, .body = "foreign"}; };
+  const auto server = serve(HttpCallbacks{.gate = gate, .handler = echo, .error_page = {}});
   for (int i = 0; i < 5; ++i) {
     RawClient client(server->port());
     EXPECT_TRUE(client.send(post(std::string(20 << 20, 'x')) + std::string(kGet)));
@@ -675,8 +683,8 @@ TEST(HttpServerGate, AClientThatSendsItsWholeBodyFirstReadsTheRefusal) {
 }
 
 TEST(HttpServerGate, AClientThatHasStoppedSendingReadsTheWholeRefusal) {
-  const auto server = serve(
-      HttpCallbacks{.gate = [](const auto&) { return HttpResponse{.status = 403, .body = std::string(16 << 20, 'x')}; }, .handler = echo, .error_page = {}});
+  const auto gate = [](const HttpRequest&) { return HttpResponse{.status = 403, .body = std::string(16 << 20, 'x')}; };
+  const auto server = serve(HttpCallbacks{.gate = gate, .handler = echo, .error_page = {}});
   RawClient client(server->port());
   client.send(kGet);
   ::shutdown(client.socket(), SHUT_WR);
@@ -1225,8 +1233,8 @@ TEST(HttpServerStart, ListensOnEveryAddressOfAName) {
 }
 
 TEST(HttpServerStart, ListensOnIpv6) {
-  Result<std::unique_ptr<HttpServer>> server =
-      HttpServer::start({.host = "::1", .port = 0}, {.gate = {}, .handler = [](const auto& exchange) { exchange->respond(text(exchange->request().peer)); }, .error_page = {}});
+  const auto tell_peer = [](const std::shared_ptr<HttpExchange>& exchange) { exchange->respond(text(exchange->request().peer)); };
+  Result<std::unique_ptr<HttpServer>> server = HttpServer::start({.host = "::1", .port = 0}, {.gate = {}, .handler = tell_peer, .error_page = {}});
   if (!server.ok()) GTEST_SKIP() << "no IPv6 here: " << server.error().message;
   const int socket = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in6 address{};

@@ -41,7 +41,8 @@ class HttpServerTls : public ::testing::TestWithParam<int> {
   void write(const std::string& name, const std::string& text) const { EXPECT_TRUE(write_file_atomic(path(name), text).ok()); }
 
   Result<std::unique_ptr<HttpServer>> start(const std::string& certificate, const std::string& key) const {
-    return HttpServer::start({.port = 0, .tls_certificate = certificate, .tls_key = key}, {.gate = {}, .handler = [](const auto&) {}, .error_page = {}});
+    return HttpServer::start({.port = 0, .tls_certificate = certificate, .tls_key = key},
+                             {.gate = {}, .handler = [](const auto&) {}, .error_page = {}});
   }
 
   std::unique_ptr<HttpServer> serve(HttpHandler handler, const HttpLimits& limits = {}, HttpGate gate = {}) const {
