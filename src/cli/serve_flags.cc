@@ -61,8 +61,9 @@ void ServeFlags::add_to(CLI::App& app) {
   access->add_option("--api-key-file", api_key_file, "Such keys, one a line");
   access->add_option("--tls-cert", server.http.tls_certificate, "Certificate chain, PEM: serve HTTPS");
   access->add_option("--tls-key", server.http.tls_key, "Its key, PEM");
-  access->add_option("--allowed-host", server.access.allowed_hosts, "Also answer to this host name; * answers to any");
-  access->add_option("--cors-origin", server.access.cors_origins, "Let pages of this origin use the server; * lets all");
+  // One value for each flag: the model may stand behind it.
+  access->add_option("--allowed-host", server.access.allowed_hosts, "Also answer to this host name; * answers to any")->allow_extra_args(false);
+  access->add_option("--cors-origin", server.access.cors_origins, "Let pages of this origin use the server; * lets all")->allow_extra_args(false);
 
   CLI::Option_group* log = app.add_option_group("Log");
   log->add_flag("--log-json", log_json, "Log lines as JSON objects");

@@ -51,6 +51,12 @@ class Usage(unittest.TestCase):
             self.assert_refused(result, 1, "/no/such/model")
             self.assertEqual(result.stderr.count(b"\n"), 1)
 
+    def test_a_flag_that_may_be_repeated_does_not_take_the_model(self):
+        flags = ("--allowed-host", "a.example", "--allowed-host", "b.example", "--cors-origin", "https://a.example")
+        result = run("serve", "--port", "0", *flags, "/no/such/model")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("/no/such/model", result.stderr.decode())
+
     def test_a_wrong_file_is_named(self):
         with tempfile.TemporaryDirectory() as directory:
             ids = pathlib.Path(directory, "ids.json")
