@@ -3,8 +3,11 @@
 has to be one that the description names, in its shape. Installs schemathesis in a throw-away environment; without a package index it says so and
 exits with 77. Usage: schema_test.py PROGRAM [MINUTES]"""
 
+import collections
+import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -34,17 +37,34 @@ def main():
     # A small context keeps an endless reply short.
     with ServerProcess(program, str(SOURCE / "models/espalier-nano"), "--api-key", KEY, "--context", "256") as server, \
             tempfile.TemporaryDirectory() as directory:
-        environment = {**os.environ, "NO_PROXY": "127.0.0.1"}
-        tested = subprocess.run([schemathesis, "--no-color", "run", str(SOURCE / "docs/openapi.yaml"), "--url", server.url,
-                                 "-H", f"Authorization: Bearer {KEY}", "--checks", ",".join(CHECKS), "--phases", "examples,coverage,fuzzing",
-                                 "--max-time", str(int(minutes * 60)), "--continue-on-failure", "--workers", "4", "--request-timeout", "120", "--seed", "1",
-                                 "--generation-database", "none", "--suppress-health-check", "all", "--warnings", "off"],
-                                cwd=directory, env=environment, timeout=minutes * 60 + 600)
-        answers = {name: int(value) for name, value in server.metrics(headers={"Authorization": f"Bearer {KEY}"}).items() if "requests_total" in name}
+        subprocess.run([schemathesis, "--no-color", "run", str(SOURCE / "docs/openapi.yaml"), "--url", server.url,
+                        "-H", f"Authorization: Bearer {KEY}", "--checks", ",".join(CHECKS), "--phases", "examples,coverage,fuzzing",
+                        "--max-time", str(int(minutes * 60)), "--continue-on-failure", "--workers", "4", "--request-timeout", "120",
+                        "--seed", "1", "--generation-database", "none", "--suppress-health-check", "all", "--warnings", "off",
+                        "--report", "json", "--report-json-path", "report.json"],
+                       cwd=directory, env={**os.environ, "NO_PROXY": "127.0.0.1"}, timeout=minutes * 60 + 600)
+        report = json.loads(pathlib.Path(directory, "report.json").read_text())
+        answers = collections.Counter()
+        for name, value in server.metrics(headers={"Authorization": f"Bearer {KEY}"}).items():
+            if match := re.fullmatch(r'espalier_requests_total\{route="(.*)",status="(\d+)"\}', name):
+                answers[match[1], int(match[2])] += int(value)
         alive = server.process.poll() is None
-    print(f"answers by metric: {answers}")
-    print(f"server alive at the end: {alive}, exit code {server.exit_code}")
-    return 0 if tested.returncode == 0 and alive and server.exit_code == 0 else 1
+
+    by_status = collections.Counter()
+    for (_, status), count in answers.items():
+        by_status[status] += count
+    faults = [f"server: {count} answers {status} on {route}" for (route, status), count in answers.items()
+              if status >= 500 and route != "/health"]  # /health says 503 while the model loads
+    faults += ["schemathesis: failures, see above"] * bool(report["failures"])
+    # A request without an answer is the server's fault; where schemathesis stumbles over its own generators it is not, and it goes on.
+    faults += [f"schemathesis: {error['title']}, see above" for error in report["errors"] if error["title"] != "Runtime Error"]
+    faults += ["schemathesis: did not run to its end"] * (not report["complete"])
+    faults += ["server: gone, or a wrong exit code"] * (not alive or server.exit_code != 0)
+    faults += [f"{route}: never answered 200" for route in ("/v1/chat/completions", "/v1/completions", "/tokenize", "/detokenize", "/apply-template")
+               if answers[route, 200] == 0]
+    print(f"{report['test_cases']['generated']} test cases, answers by status {dict(sorted(by_status.items()))}")
+    print("\n".join(faults) or "no 5xx, every answer as described")
+    return 1 if faults else 0
 
 
 if __name__ == "__main__":
