@@ -10,6 +10,10 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "server"))
+
+from server_process import ServerProcess  # noqa: E402
+
 BUILD = pathlib.Path(sys.argv[1]).resolve()
 SOURCE = pathlib.Path(sys.argv[2]).resolve()
 MODEL_FILES = sorted(path.name for path in (SOURCE / "models/espalier-nano").iterdir())
@@ -25,11 +29,13 @@ def output_of(*command, **options):
 class Installed:
     """What both ways of installing promise. `root` / `prefix` is where it lies now, `prefix` where it believes to lie."""
 
-    def test_the_program_finds_the_model_that_came_along(self):
+    def test_the_program_serves_the_model_that_came_along(self):
         environment = {key: value for key, value in os.environ.items() if key != "ESPALIER_MODEL"}
         with tempfile.TemporaryDirectory() as elsewhere:
-            reply = output_of(self.tree / "bin/espalier", "run", "-p", "hello", "--max-tokens", "4", cwd=elsewhere, env=environment)
-        self.assertTrue(reply.strip())
+            with ServerProcess(self.tree / "bin/espalier", None, env=environment, cwd=elsewhere) as server:
+                self.assertEqual(server.get("/v1/models").json()["data"][0]["id"], "espalier-nano")
+                self.assertEqual(server.post("/v1/completions", {"prompt": "hello", "max_tokens": 4}).json()["usage"]["completion_tokens"], 4)
+        self.assertEqual(server.exit_code, 0)
 
     def test_the_unit_runs_the_program_that_was_installed(self):
         unit = (self.tree / "lib/systemd/system/espalier.service").read_text()

@@ -17,9 +17,11 @@ class ServerProcess:
     """`with ServerProcess(program, model, "--flag", ...) as server:` leaves the block with the server stopped; `exit_code` and `log` then
     tell how. A server that does not come up raises with what it printed."""
 
-    def __init__(self, program, model, *flags, start_timeout_s=120, env=None):
-        self.process = subprocess.Popen([program, "serve", model, "--port", "0", *flags], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.PIPE, text=True, errors="replace", env=env)
+    def __init__(self, program, model, *flags, start_timeout_s=120, env=None, cwd=None):
+        """Without a model, the one that comes along."""
+        command = [program, "serve", *([model] if model else []), "--port", "0", *flags]
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace",
+                                        env=env, cwd=cwd)
         self.lines = collections.deque(maxlen=20000)
         self.port = None
         self.exit_code = None
