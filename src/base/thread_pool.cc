@@ -73,13 +73,23 @@ void ThreadPool::run(int64_t num_chunks, ChunkFn fn, const void* context) {
   }
   fn_ = fn;
   context_ = context;
-  running_.store(static_cast<uint32_t>(num_threads_ - 1), std::memory_order_relaxed);
+  inside_.store(0, std::memory_order_release);
   epoch_.fetch_add(1, std::memory_order_release);
   epoch_.notify_all();
   work(0);
-  for (uint32_t left = running_.load(std::memory_order_acquire); left != 0; left = running_.load(std::memory_order_acquire)) {
-    wait_while_equal(running_, left, spins_);
+  // Every chunk is taken: whoever has not joined by now is not needed.
+  for (uint32_t inside = inside_.fetch_or(kClosed, std::memory_order_acq_rel) | kClosed; inside != kClosed;
+       inside = inside_.load(std::memory_order_acquire)) {
+    wait_while_equal(inside_, inside, spins_);
   }
+}
+
+bool ThreadPool::join() {
+  uint32_t inside = inside_.load(std::memory_order_relaxed);
+  while ((inside & kClosed) == 0) {
+    if (inside_.compare_exchange_weak(inside, inside + 1, std::memory_order_acquire, std::memory_order_relaxed)) return true;
+  }
+  return false;
 }
 
 void ThreadPool::work(int thread) noexcept {
@@ -96,12 +106,14 @@ void ThreadPool::work(int thread) noexcept {
 
 void ThreadPool::worker_loop(int thread) {
   if (on_thread_start_ != nullptr) on_thread_start_();
-  // The pool is at epoch 0 when it is built, and run() waits for every worker, so no epoch is ever missed.
-  for (uint32_t seen = 0;; ++seen) {
+  uint32_t seen = 0;
+  while (true) {
     wait_while_equal(epoch_, seen, spins_);
+    seen = epoch_.load(std::memory_order_acquire);
     if (stopping_) return;
+    if (!join()) continue;  // that loop is over
     work(thread);
-    if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) running_.notify_one();
+    if (inside_.fetch_sub(1, std::memory_order_acq_rel) == (kClosed | 1)) inside_.notify_one();
   }
 }
 

@@ -22,7 +22,8 @@ class ThreadPool {
 
   // fn(chunk, thread) for every chunk in [0, num_chunks), each exactly once, thread in [0, num_threads()). Returns when all are done;
   // what the chunks wrote is visible to the caller. Each thread owns a contiguous range of chunks and, when done, helps the others,
-  // so a result must not depend on which thread computed it. An exception out of fn ends the program: the others still work on its data.
+  // so a result must not depend on which thread computed it; nobody waits for a thread that has not come yet, which on a busy machine may
+  // take milliseconds. An exception out of fn ends the program: the others still work on its data.
   template <typename Fn>
   void parallel_for(int64_t num_chunks, const Fn& fn) {
     if (num_threads_ == 1 || num_chunks <= 1) {
@@ -42,6 +43,7 @@ class ThreadPool {
 
   void run(int64_t num_chunks, ChunkFn fn, const void* context);
   void work(int thread) noexcept;
+  bool join();
   void worker_loop(int thread);
 
   const int num_threads_;
@@ -51,8 +53,11 @@ class ThreadPool {
   ChunkFn fn_ = nullptr;
   const void* context_ = nullptr;
   bool stopping_ = false;
-  alignas(64) std::atomic<uint32_t> epoch_{0};    // bumped by the caller: a loop is ready (or the pool stops)
-  alignas(64) std::atomic<uint32_t> running_{0};  // workers still in the current loop
+  // The workers in the current loop, and whether more may join it. Only while it is closed and nobody is in it does the caller write what
+  // workers read.
+  static constexpr uint32_t kClosed = uint32_t{1} << 31;
+  alignas(64) std::atomic<uint32_t> epoch_{0};  // bumped by the caller: a loop is ready (or the pool stops)
+  alignas(64) std::atomic<uint32_t> inside_{kClosed};
   std::vector<std::thread> threads_;
 };
 

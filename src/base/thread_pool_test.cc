@@ -66,6 +66,39 @@ TEST(ThreadPool, SlowChunkDoesNotHoldUpItsRange) {
   EXPECT_EQ(done.load(), kChunks);
 }
 
+std::atomic<bool> g_hold{false};
+
+// Workers that are kept from coming, as on a machine that has other things to do.
+TEST(ThreadPool, NobodyWaitsForAThreadThatHasNotCome) {
+  g_hold = true;
+  ThreadPool pool(3, [] {
+    while (g_hold) std::this_thread::yield();
+  });
+  int64_t sum = 0;
+  for (int round = 0; round < 100; ++round) {
+    pool.parallel_for(8, [&](int64_t chunk, int thread) {
+      EXPECT_EQ(thread, 0);
+      sum += chunk;
+    });
+  }
+  EXPECT_EQ(sum, 100 * 28);
+  g_hold = false;
+  std::atomic<int> others{0};
+  while (others == 0) pool.parallel_for(64, [&](int64_t, int thread) { others += thread != 0 ? 1 : 0; });
+}
+
+// Loops so short that workers come late to many of them.
+TEST(ThreadPool, LateThreadsDoNoHarm) {
+  ThreadPool pool(4);
+  std::vector<int64_t> sums(4, 0);
+  int64_t total = 0;
+  for (int round = 0; round < 20000; ++round) {
+    pool.parallel_for(2, [&](int64_t, int thread) { ++sums[static_cast<size_t>(thread)]; });
+    total += 2;
+  }
+  EXPECT_EQ(std::accumulate(sums.begin(), sums.end(), int64_t{0}), total);
+}
+
 TEST(CpuFeatures, CoresAreWithinTheAffinityMask) {
   EXPECT_GE(physical_cores(), 1);
   EXPECT_LE(physical_cores(), available_cpus());
