@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.."
 
 jobs=${ESPALIER_JOBS:-$(nproc)}
 stages=${ESPALIER_ACCEPTANCE_STAGES:-aarch64 fuzz workload prompts clients schema load memory}
-fuzz_seconds=${ESPALIER_FUZZ_SECONDS:-300}
+fuzz_seconds=${ESPALIER_FUZZ_SECONDS:-600}
 workload=${ESPALIER_WORKLOAD:-../shared/data/mlperf/agentic_coding_2.5h.jsonl}
 out=build/acceptance
 mkdir -p "$out"

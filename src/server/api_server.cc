@@ -209,9 +209,9 @@ class ApiServerImpl final : public ApiServer {
 
   void note(const RequestRecord& record) {
     metrics_.add(record);
-    // Probes come every few seconds and say nothing.
-    const bool probe = record.status == 200 && (record.route == "/health" || record.route == "/metrics");
-    const LogLevel level = probe ? LogLevel::kDebug : record.status >= 500 ? LogLevel::kError : LogLevel::kInfo;
+    // Probes come every few seconds and say nothing; 503 is a model that loads or a server that stops.
+    const bool probe = record.route == "/health" || record.route == "/metrics";
+    const LogLevel level = probe ? LogLevel::kDebug : record.status == 500 ? LogLevel::kError : LogLevel::kInfo;
     if (!log_enabled(level)) return;
     const std::string fields = dump_json(log_fields(record));
     log_event(level, log_text(record), std::string_view(fields).substr(1, fields.size() - 2));
