@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/format.h"
+#include "base/utf8.h"
 
 namespace espalier {
 namespace {
@@ -177,7 +178,7 @@ Result<const Json*> member(const Json& object, std::string_view key, std::string
 }
 
 Error wrong_type(std::string_view where, std::string_view key, std::string_view wanted, const Json& found) {
-  return make_error(ErrorCode::kCorrupt, "{}: '{}' must be {}, found {}", where, key, wanted, dump_json(found).substr(0, 60));
+  return make_error(ErrorCode::kCorrupt, "{}: '{}' must be {}, found {}", where, key, wanted, utf8_prefix(dump_json(found), 60));
 }
 
 }  // namespace

@@ -101,4 +101,10 @@ size_t incomplete_utf8_suffix(std::string_view text) {
   return 0;
 }
 
+std::string_view utf8_prefix(std::string_view text, size_t max_bytes) {
+  if (text.size() <= max_bytes) return text;
+  const std::string_view cut = text.substr(0, max_bytes);
+  return cut.substr(0, cut.size() - incomplete_utf8_suffix(cut));
+}
+
 }  // namespace espalier

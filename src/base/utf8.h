@@ -23,5 +23,7 @@ bool is_valid_utf8(std::string_view text);
 std::string replace_invalid_utf8(std::string_view text);
 // Length of the longest suffix that is a proper prefix of some UTF-8 character, 0 to 3: what a stream must hold back.
 size_t incomplete_utf8_suffix(std::string_view text);
+// The longest beginning of at most `max_bytes` that cuts no character: what an error shows of a text.
+std::string_view utf8_prefix(std::string_view text, size_t max_bytes);
 
 }  // namespace espalier

@@ -142,5 +142,14 @@ TEST(IncompleteUtf8Suffix, AgreesWithSearchOverAllTwoByteTexts) {
   }
 }
 
+TEST(Utf8, APrefixCutsNoCharacter) {
+  EXPECT_EQ(utf8_prefix("abc", 3), "abc");
+  EXPECT_EQ(utf8_prefix("abc", 2), "ab");
+  EXPECT_EQ(utf8_prefix("a\u00e9", 2), "a");
+  EXPECT_EQ(utf8_prefix("a\u00e9", 3), "a\u00e9");
+  EXPECT_EQ(utf8_prefix("\U0001f642", 3), "");
+  EXPECT_EQ(utf8_prefix("", 0), "");
+}
+
 }  // namespace
 }  // namespace espalier

@@ -55,7 +55,7 @@ const Json* given(const Json& object, std::string_view key) {
 std::string clean(const std::string& text) { return is_valid_utf8(text) ? text : replace_invalid_utf8(text); }
 
 // The beginning of a text from the request, fit for an error of one line.
-std::string quoted(const std::string& text) { return dump_json(Json(text.substr(0, 40))); }
+std::string quoted(const std::string& text) { return dump_json(Json(utf8_prefix(text, 40))); }
 
 // The text of a content that is given: a string, or a list of text parts, which are joined without separator as templates do.
 Result<std::string> text_of(const Json& content, const std::string& where) {

@@ -13,6 +13,7 @@
 
 #include "base/format.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "checkpoint/shard_index.h"
 
 namespace espalier {
@@ -42,7 +43,7 @@ Status refuse_hf_quant_config(const std::string& directory) {
   const auto algorithm = quantization->find("quant_algo");
   if (algorithm == quantization->end() || algorithm->is_null()) return Ok{};
   return make_error(ErrorCode::kUnsupported, "{}: quantised checkpoints are not supported yet: quant_algo {}", path,
-                    dump_json(*algorithm).substr(0, 80));
+                    utf8_prefix(dump_json(*algorithm), 80));
 }
 
 bool same_content(const ConstTensorView& a, const ConstTensorView& b) {

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/format.h"
+#include "base/utf8.h"
 
 namespace espalier {
 namespace {
@@ -22,7 +23,7 @@ constexpr size_t kMaxStopIds = 1024;
 
 std::string shown(const Json& value) {
   const std::string text = dump_json(value);
-  return text.size() <= 80 ? text : text.substr(0, 77) + "...";
+  return text.size() <= 80 ? text : std::string(utf8_prefix(text, 77)) + "...";
 }
 
 // The member `key` of an object, or null where it is absent or the JSON null.

@@ -7,6 +7,7 @@
 
 #include "base/format.h"
 #include "base/json.h"
+#include "base/utf8.h"
 
 namespace espalier {
 namespace {
@@ -18,7 +19,7 @@ constexpr int kMaxHeaderDepth = 4;  // header, tensor, shape; metadata is flat
 // On one line and of a readable length, whatever the file wrote.
 std::string shown(const Json& value) {
   const std::string text = dump_json(value);
-  return text.size() <= 120 ? text : text.substr(0, 117) + "...";
+  return text.size() <= 120 ? text : std::string(utf8_prefix(text, 117)) + "...";
 }
 
 // Reads the entry of one tensor: offsets are still relative to the data.

@@ -8,6 +8,7 @@
 
 #include "base/format.h"
 #include "base/json.h"
+#include "base/utf8.h"
 
 namespace espalier {
 namespace {
@@ -44,7 +45,7 @@ Status read_index(const Json& document, ShardIndex& index) {
   for (const auto& [tensor, file] : map->items()) {
     if (!file.is_string() || !is_plain_file_name(file.get_ref<const std::string&>())) {
       return make_error(ErrorCode::kCorrupt, "{}: tensor {}: expected the name of a .safetensors file in the same directory, found {}",
-                        index.path, dump_json(Json(tensor)).substr(0, 120), dump_json(file).substr(0, 120));
+                        index.path, utf8_prefix(dump_json(Json(tensor)), 120), utf8_prefix(dump_json(file), 120));
     }
     files.insert(file.get_ref<const std::string&>());
   }

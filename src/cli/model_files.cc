@@ -8,6 +8,7 @@
 #include "base/format.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/utf8.h"
 
 namespace espalier {
 
@@ -46,7 +47,7 @@ Result<SamplingDefaults> read_sampling_defaults(const std::string& directory) {
     const auto found = config->find(name);
     if (found == config->end() || found->is_null()) return otherwise;
     if (found->is_number() && found->get<double>() >= low && found->get<double>() <= high) return found->get<double>();
-    log_warn("{}: {}: expected a number in [{}, {}], found {}; ignored", path, name, low, high, dump_json(*found).substr(0, 60));
+    log_warn("{}: {}: expected a number in [{}, {}], found {}; ignored", path, name, low, high, utf8_prefix(dump_json(*found), 60));
     return otherwise;
   };
   defaults.temperature = number("temperature", 0.0, 100.0, defaults.temperature);

@@ -40,7 +40,7 @@ Status serve(const ServeFlags& flags) {
   ESPALIER_ASSIGN(const SamplingDefaults defaults, read_sampling_defaults(directory));
   ESPALIER_ASSIGN(const std::unique_ptr<ApiServer> server, ApiServer::start(options));
   const std::string& host = options.http.host;
-  log_info("listening on {}://{}:{}", options.http.tls_certificate.empty() ? "http" : "https", host.find(':') == std::string::npos ? host : "[" + host + "]",
+  log_info("listening on {}://{}:{}", options.http.tls_certificate.empty() ? "http" : "https", host.find(':') == std::string::npos ? host : format("[{}]", host),
            server->port());
   warn_if_open(options);
 

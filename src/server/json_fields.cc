@@ -32,7 +32,7 @@ std::string short_json(const Json& value) {
   if (value.is_object()) return value.empty() ? "{}" : format("an object of {} members", value.size());
   if (value.is_array()) return value.empty() ? "[]" : format("a list of {}", value.size());
   if (!value.is_string() || value.get_ref<const std::string&>().size() <= kShownBytes) return dump_json(value);
-  return dump_json(Json(replace_invalid_utf8(value.get_ref<const std::string&>().substr(0, kShownBytes)))) + "...";
+  return dump_json(Json(utf8_prefix(value.get_ref<const std::string&>(), kShownBytes))) + "...";
 }
 
 Error wrong_field(std::string_view path, std::string_view expected, const Json& found) {

@@ -57,7 +57,7 @@ Result<PreTokenizer> PreTokenizer::from_json(const Json& pre_tokenizer, std::str
   const auto& regex = pattern["Regex"].get_ref<const std::string&>();
   if (regex == kMarksInWords) return PreTokenizer(CharClass::kLetter);
   if (regex == kMarksOutsideWords) return PreTokenizer(CharClass::kOther);
-  return make_error(ErrorCode::kUnsupported, "{}: the regex is not one of the Qwen family's two: {}", split_where, dump_json(regex).substr(0, 300));
+  return make_error(ErrorCode::kUnsupported, "{}: the regex is not one of the Qwen family's two: {}", split_where, utf8_prefix(dump_json(regex), 300));
 }
 
 inline PreTokenizer::Char PreTokenizer::char_at(std::string_view text, size_t at) const {
