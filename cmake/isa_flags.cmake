@@ -3,8 +3,10 @@ file(GLOB avx2_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backend/cpu/ker
 file(GLOB avx512_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backend/cpu/kernels/avx512/*.cc)
 file(GLOB amx_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backend/cpu/kernels/amx/*.cc)
 file(GLOB neon_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backend/cpu/kernels/neon/*.cc)
-# -Wno-*uninitialized: GCC 12 warns about its own AVX-512 headers (bug 105593).
-set(avx512_flags -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16 -mavx512vnni -Wno-uninitialized -Wno-maybe-uninitialized)
+set(avx512_flags -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512bf16 -mavx512vnni)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  list(APPEND avx512_flags -Wno-uninitialized -Wno-maybe-uninitialized)  # GCC 12 warns about its own AVX-512 headers (bug 105593)
+endif()
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set_source_files_properties(${avx2_sources} TARGET_DIRECTORY espalier_backend PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-mf16c;-O3")
   set_source_files_properties(${avx512_sources} TARGET_DIRECTORY espalier_backend PROPERTIES COMPILE_OPTIONS "${avx512_flags};-O3")
