@@ -25,7 +25,7 @@ PROGRAM = sys.argv[1]
 SOURCE = pathlib.Path(sys.argv[2])
 SANITIZED = sys.argv[3:] == ["sanitized"]
 MODEL = str(SOURCE / "models/espalier-nano")
-NUM_REQUESTS = int(os.environ.get("ESPALIER_LOAD_REQUESTS", "300"))
+NUM_REQUESTS = int(os.environ.get("ESPALIER_LOAD_REQUESTS", "200" if SANITIZED else "300"))
 NUM_CLIENTS = 32
 SEED = int(os.environ.get("ESPALIER_LOAD_SEED", "1"))
 KEY = "the key of the load test"
