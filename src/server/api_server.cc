@@ -27,10 +27,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kWorkers = 2;                 // parse and render; the engine needs the processor more
 constexpr size_t kNamesRemembered = 1000;   // model names and unknown fields that were logged once
+constexpr std::string_view kModelPrefix = "/v1/models/";  // and its name: one model instead of the list
 constexpr size_t kLoggedBytes = size_t{64} << 10;
 constexpr int kClientClosedRequest = 499;   // for logs and metrics only: nobody is there to read a status
-
-double ms_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
 
 std::string random_id(std::string_view prefix) {
   thread_local std::mt19937_64 random{std::random_device{}()};
@@ -133,11 +132,11 @@ class ApiServerImpl final : public ApiServer {
   }
 
   static const Route* find_route(std::string_view path) {
+    if (path.starts_with(kModelPrefix)) path.remove_suffix(path.size() - kModelPrefix.size() + 1);
     const auto route = std::find_if(kRoutes.begin(), kRoutes.end(), [&](const Route& r) { return r.path == path || (!r.alias.empty() && r.alias == path); });
     return route == kRoutes.end() ? nullptr : &*route;
   }
   static std::string route_name(std::string_view path) {
-    if (path.starts_with("/v1/models/")) return "/v1/models";
     const Route* route = find_route(path);
     return route == nullptr ? "other" : std::string(route->path);
   }
@@ -150,7 +149,7 @@ class ApiServerImpl final : public ApiServer {
       answer(std::move(call), gate_.preflight(request));
       return;
     }
-    const Route* route = request.path.starts_with("/v1/models/") ? find_route("/v1/models") : find_route(request.path);
+    const Route* route = find_route(request.path);
     if (route == nullptr) {
       fail(std::move(call), {.status = 404, .message = format("no such route: {} {}", request.method, request.path.substr(0, 100)), .code = "not_found"});
       return;
@@ -335,7 +334,7 @@ class ApiServerImpl final : public ApiServer {
   }
 
   void models(Call call) {
-    const std::string id = call.request().path.starts_with("/v1/models/") ? call.request().path.substr(std::string_view("/v1/models/").size()) : "";
+    const std::string id = call.request().path.starts_with(kModelPrefix) ? call.request().path.substr(kModelPrefix.size()) : "";
     if (!id.empty() && id != call.model->name) {
       return fail(std::move(call), {.status = 404, .message = format("model {} is not served here", dump_json(Json(id.substr(0, 200)))), .param = "model", .code = "model_not_found"});
     }
@@ -437,7 +436,7 @@ class ApiServerImpl final : public ApiServer {
   }
 
   Result<Json> tokens_of(const Json& body, const Tokenizer& tokenizer) const {
-    if (!body.is_object()) return make_error(ErrorCode::kInvalidArgument, "the body must be a JSON object, found {}", short_json(body));
+    ESPALIER_TRY(check_body(body));
     JsonFields fields(body);
     ESPALIER_ASSIGN(const auto content, fields.string("content", options_.http.limits.max_body_bytes));
     if (!content.has_value()) return make_error(ErrorCode::kInvalidArgument, "content: missing");

@@ -9,6 +9,8 @@
 namespace espalier {
 namespace {
 
+constexpr std::string_view kChunk = "chat.completion.chunk";
+
 bool only_whitespace(const std::string& text) { return text.find_first_not_of(" \t\r\n") == std::string::npos; }
 
 }  // namespace
@@ -61,11 +63,7 @@ Json ChatReply::chunk(size_t index, Json delta) {
   Json entry = {{"index", index}, {"delta", std::move(delta)}};
   if (options_.form.logprobs) entry["logprobs"] = {{"content", choice.logprobs.take()}};
   entry["finish_reason"] = choice.finish_reason.empty() ? Json(nullptr) : Json(choice.finish_reason);
-  Json document = {{"id", options_.head.id},
-                   {"object", "chat.completion.chunk"},
-                   {"created", options_.head.created},
-                   {"model", options_.head.model},
-                   {"choices", Json::array({std::move(entry)})}};
+  Json document = reply_document(options_.head, kChunk, Json::array({std::move(entry)}));
   if (options_.form.include_usage) document["usage"] = nullptr;
   return document;
 }
@@ -137,25 +135,19 @@ std::string ChatReply::finish(const RequestStats& stats) {
     last["espalier"] = details(stats);
     std::string frames = sse_frame(last);
     if (options_.form.include_usage) {
-      frames += sse_frame({{"id", options_.head.id},
-                           {"object", "chat.completion.chunk"},
-                           {"created", options_.head.created},
-                           {"model", options_.head.model},
-                           {"choices", Json::array()},
-                           {"usage", usage_json(stats)}});
+      Json usage = reply_document(options_.head, kChunk, Json::array());
+      usage["usage"] = usage_json(stats);
+      frames += sse_frame(usage);
     }
     frames += kSseDone;
     return frames;
   }
   Json choices = Json::array();
   for (size_t i = 0; i < choices_.size(); ++i) choices.push_back(choice_json(i));
-  return dump_json({{"id", options_.head.id},
-                    {"object", "chat.completion"},
-                    {"created", options_.head.created},
-                    {"model", options_.head.model},
-                    {"choices", std::move(choices)},
-                    {"usage", usage_json(stats)},
-                    {"espalier", details(stats)}});
+  Json body = reply_document(options_.head, "chat.completion", std::move(choices));
+  body["usage"] = usage_json(stats);
+  body["espalier"] = details(stats);
+  return dump_json(body);
 }
 
 bool ChatReply::empty() const {

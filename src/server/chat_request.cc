@@ -11,7 +11,6 @@
 namespace espalier {
 namespace {
 
-constexpr size_t kMaxModelNameBytes = 1024;
 constexpr float kNever = -1000.0f;  // as a bias of a logit
 
 // Fields of the API or of other servers that change nothing here.
@@ -122,11 +121,10 @@ Status read_logprobs(JsonFields& fields, ChatRequest& chat) {
 }  // namespace
 
 Result<ChatRequest> read_chat_request(const Json& body, const RequestLimits& limits, const SamplingDefaults& defaults, Thinking thinking) {
-  if (!body.is_object()) return make_error(ErrorCode::kInvalidArgument, "the body must be a JSON object, found {}", short_json(body));
+  ESPALIER_TRY(check_body(body));
   JsonFields fields(body);
   ChatRequest chat;
-  ESPALIER_ASSIGN(const auto model, fields.string("model", kMaxModelNameBytes));
-  chat.model = model.value_or("");
+  ESPALIER_ASSIGN(chat.model, read_model_name(fields));
   const Json* messages = fields.any("messages");
   if (messages == nullptr) return make_error(ErrorCode::kInvalidArgument, "messages: missing");
   if (messages->is_array() && messages->empty()) return make_error(ErrorCode::kInvalidArgument, "messages: expected at least one, found none");

@@ -65,11 +65,7 @@ Json CompletionReply::choice_json(size_t index, const std::string& text) {
 }
 
 Json CompletionReply::document(Json choices) const {
-  return {{"id", options_.head.id},
-          {"object", "text_completion"},
-          {"created", options_.head.created},
-          {"model", options_.head.model},
-          {"choices", std::move(choices)}};
+  return reply_document(options_.head, "text_completion", std::move(choices));
 }
 
 std::string CompletionReply::finish(const RequestStats& stats) {

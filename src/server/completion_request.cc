@@ -8,8 +8,6 @@
 namespace espalier {
 namespace {
 
-constexpr size_t kMaxModelNameBytes = 1024;
-
 Status add_prompt(const Json& prompt, const std::string& path, const Request& shared, CompletionRequest& completion) {
   Request request = shared;
   if (prompt.is_string()) {
@@ -52,11 +50,10 @@ Result<std::vector<TokenId>> read_token_ids(const Json& ids, const std::string& 
 }
 
 Result<CompletionRequest> read_completion_request(const Json& body, const RequestLimits& limits, const SamplingDefaults& defaults) {
-  if (!body.is_object()) return make_error(ErrorCode::kInvalidArgument, "the body must be a JSON object, found {}", short_json(body));
+  ESPALIER_TRY(check_body(body));
   JsonFields fields(body);
   CompletionRequest completion;
-  ESPALIER_ASSIGN(const auto model, fields.string("model", kMaxModelNameBytes));
-  completion.model = model.value_or("");
+  ESPALIER_ASSIGN(completion.model, read_model_name(fields));
   ESPALIER_TRY(fields.refuse("suffix", "filling in the middle is not supported"));
   ESPALIER_TRY(fields.refuse("echo", "not supported", false));
   ESPALIER_TRY(fields.refuse("best_of", "not supported; use n", 1));

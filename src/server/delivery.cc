@@ -4,13 +4,6 @@
 #include <utility>
 
 namespace espalier {
-namespace {
-
-double ms_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-}
-
-}  // namespace
 
 Delivery::Delivery(std::shared_ptr<HttpExchange> exchange, std::vector<TokenStream> streams, std::unique_ptr<Reply> reply, DeliveryOptions options,
                    RequestRecord record, std::function<void(const RequestRecord&)> on_over)

@@ -11,6 +11,7 @@
 namespace espalier {
 namespace {
 
+constexpr size_t kMaxModelNameBytes = 1024;
 constexpr int64_t kMostTokens = int64_t{1} << 40;  // whatever the context: the engine cuts replies there
 
 Result<std::vector<std::string>> read_stops(JsonFields& fields, size_t max_stops) {
@@ -68,6 +69,16 @@ Result<int64_t> read_max_tokens(JsonFields& fields) {
 }
 
 }  // namespace
+
+Status check_body(const Json& body) {
+  if (body.is_object()) return Ok{};
+  return make_error(ErrorCode::kInvalidArgument, "the body must be a JSON object, found {}", short_json(body));
+}
+
+Result<std::string> read_model_name(JsonFields& fields) {
+  ESPALIER_ASSIGN(const auto model, fields.string("model", kMaxModelNameBytes));
+  return model.value_or("");
+}
 
 Status read_generation_fields(JsonFields& fields, const RequestLimits& limits, const SamplingDefaults& defaults, Request& request) {
   SamplingParams& sampling = request.sampling;

@@ -13,6 +13,11 @@ struct StreamFields {
   bool include_usage = false;
 };
 
+// kInvalidArgument unless the body is an object.
+Status check_body(const Json& body);
+// The model asked for; empty: none.
+Result<std::string> read_model_name(JsonFields& fields);
+
 // Fills in everything but the prompt, the log-probabilities and what a tool choice adds. Without a seed a random one is drawn. Errors name
 // the field.
 Status read_generation_fields(JsonFields& fields, const RequestLimits& limits, const SamplingDefaults& defaults, Request& request);

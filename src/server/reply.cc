@@ -13,6 +13,10 @@ double rounded_ms(double ms) { return std::round(ms * 1000.0) / 1000.0; }
 
 }  // namespace
 
+Json reply_document(const ReplyHead& head, std::string_view object, Json choices) {
+  return {{"id", head.id}, {"object", object}, {"created", head.created}, {"model", head.model}, {"choices", std::move(choices)}};
+}
+
 std::string sse_frame(const Json& document) { return "data: " + dump_json(document) + "\n\n"; }
 
 std::string sse_error(const ApiError& error) {

@@ -46,6 +46,9 @@ class Reply {
   virtual bool has_stray_call() const = 0;   // markup of a call was left in the text, because it was none
 };
 
+// What every body and every chunk of a reply has: `object` says which of them it is.
+Json reply_document(const ReplyHead& head, std::string_view object, Json choices);
+
 // One server-sent event of one line.
 std::string sse_frame(const Json& document);
 inline constexpr std::string_view kSseDone = "data: [DONE]\n\n";

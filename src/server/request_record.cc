@@ -11,6 +11,10 @@ double tenths(double ms) { return std::round(ms * 10.0) / 10.0; }
 
 }  // namespace
 
+double ms_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
 std::string log_text(const RequestRecord& record) {
   std::string text = format("{} {} {} {:.1f} ms", record.method, record.route, record.status, record.total_ms);
   if (record.generated) {

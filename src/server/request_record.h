@@ -1,6 +1,7 @@
 // What is remembered of one answered request: a line of the log, and the numbers behind /metrics. Plain data.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -31,6 +32,9 @@ struct RequestRecord {
   RequestStats stats = {};
   std::string text = {};  // of the reply as the model wrote it, where logging asks for it
 };
+
+// The unit of the times above.
+double ms_since(std::chrono::steady_clock::time_point start);
 
 // "POST /v1/chat/completions 200 812 ms: 23456 prompt tokens (23001 hot), 89 new, first after 61 ms, tool_calls"
 std::string log_text(const RequestRecord& record);
