@@ -60,7 +60,7 @@ ThreadPool::ThreadPool(int num_threads, void (*on_thread_start)())
 }
 
 ThreadPool::~ThreadPool() {
-  stopping_ = true;
+  stopping_.store(true, std::memory_order_relaxed);  // published by the epoch; a worker still late for an older one may see it too
   epoch_.fetch_add(1, std::memory_order_release);
   epoch_.notify_all();
   for (std::thread& thread : threads_) thread.join();
@@ -110,7 +110,7 @@ void ThreadPool::worker_loop(int thread) {
   while (true) {
     wait_while_equal(epoch_, seen, spins_);
     seen = epoch_.load(std::memory_order_acquire);
-    if (stopping_) return;
+    if (stopping_.load(std::memory_order_relaxed)) return;
     if (!join()) continue;  // that loop is over
     work(thread);
     if (inside_.fetch_sub(1, std::memory_order_acq_rel) == (kClosed | 1)) inside_.notify_one();

@@ -52,7 +52,7 @@ class ThreadPool {
   std::unique_ptr<Range[]> ranges_;
   ChunkFn fn_ = nullptr;
   const void* context_ = nullptr;
-  bool stopping_ = false;
+  std::atomic<bool> stopping_{false};
   // The workers in the current loop, and whether more may join it. Only while it is closed and nobody is in it does the caller write what
   // workers read.
   static constexpr uint32_t kClosed = uint32_t{1} << 31;

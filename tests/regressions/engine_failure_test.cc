@@ -143,9 +143,9 @@ TEST_F(EngineFailure, WhileOthersAreQueued) {
   }
   submitted.set_value();
   for (TokenStream& stream : streams) expect_failed(drain(stream).status, "nothing works");
-  EXPECT_GE(told, 5);
   expect_dead(*broken, "nothing works");
   broken.reset();
+  EXPECT_GE(told, 5);  // each by its own callback, which may come after the end of its stream was read
   expect_told_once("nothing works");
 }
 

@@ -254,6 +254,7 @@ class Answer:
     done: bool = False           # [DONE] was seen: means nothing to the harness
     dropped: list = dataclasses.field(default_factory=list)  # documents that it drops without an error
     errors_in_stream: list = dataclasses.field(default_factory=list)
+    timings: dict = None         # what the server says of its own time
     issued: float = 0.0
     first: float = None
     completed: float = 0.0
@@ -345,6 +346,8 @@ class StreamReader:
                 self.answer.errors_in_stream.append(value["error"])
             if choices:
                 self.read_choice(choices[0])
+            if "espalier" in value:
+                self.answer.timings = value["espalier"]["timings"]
 
     def read_choice(self, choice):
         answer = self.answer
